@@ -52,7 +52,6 @@ const ADAPTERS = [
   'legacy',
   'websocket',
   'http',
-  'metrics',
   'serve',
   'grpc',
   'conformance',

@@ -158,7 +158,7 @@ function exportsOf(file: string): Exported[] {
   const listed = Array.from(text.matchAll(LISTED)).flatMap(([, types, names = '', from]) =>
     names.split(',').map(name => {
       const [, type = types, own = ''] = /^\s*(type )?(\w+)\s*$/.exec(name) ?? []
-      const source = from ?? new RegExp(`^import .*\\b${own}\\b.* from '([^']+)'`, 'm').exec(text)?.[1] ?? ''
+      const source = from ?? new RegExp(`^import [^']*\\b${own}\\b[^']* from '([^']+)'`, 'm').exec(text)?.[1] ?? ''
       return {
         name: own,
         isType: type !== undefined,

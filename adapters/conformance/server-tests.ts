@@ -4,16 +4,26 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { TaskSchema } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import { type Clock, systemClock } from '../../runtime/ports/clock.ts'
 import { type Binding, bindingNamed, onlyOlder, readBindings } from '../client/card/bindings.ts'
 import { checkAccess, explainRefusal, placesIn } from '../client/credentials.ts'
-import { isSocketAddress, mayReceive } from '../client/hosts.ts'
-import { hasHeaders, type ConnectOptions, type PlacedOptions } from '../client/options.ts'
+import { httpAddress, isSocketAddress, mayReceive, originRefusal } from '../client/hosts.ts'
+import { lackOf } from '../client/open-by-card.ts'
+import { OPENERS } from '../client/openers.ts'
+import { type ConnectOptions, hasHeaders, type PlacedOptions } from '../client/options.ts'
 import { BindingTest } from './binding-test.ts'
-import { BoundReached, type Bounds, ignoreBound, ignoreUnanswered, Unanswered } from './callers/caller.ts'
-import { callerFor, type CallTerms } from './callers/callers.ts'
+import {
+  BoundReached,
+  type Bounds,
+  type Caller,
+  ignoreBound,
+  ignoreUnanswered,
+  type Note,
+  type Terms,
+  Unanswered
+} from './callers/caller.ts'
 import { Exploration } from './explore.ts'
-import { cardAt, noteCard, type FoundCard } from './requirements/card.ts'
+import { cardAt, type FoundCard, noteCard } from './requirements/card.ts'
 import { Ledger, type Verdict } from './requirements/ledger.ts'
 import { type Need, type Offer, type Offered, offeredIn, outcomeText, refusalText } from './requirements/needs.ts'
 import { REQUIREMENTS } from './requirements/requirements.ts'
@@ -259,3 +269,49 @@ async function compared(
 function canonical(task: unknown): unknown {
   return tryDecode(TaskSchema, task).value ?? task
 }
+
+/** The terms of every call in a test: the requested URL, what identifies the caller, and the required extensions. */
+export interface CallTerms {
+  readonly asked: string
+  readonly access: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions
+  readonly extensions: readonly string[]
+}
+
+type Make = (url: string, usual: Terms, note: Note) => Caller
+
+type Loaders = Readonly<Record<Binding, () => Promise<Make>>>
+
+/** Each is loaded on demand. */
+const CALLERS: Loaders = {
+  WEBSOCKET: async () => (await import('./callers/websocket-caller.ts')).webSocketCaller,
+  JSONRPC: async () => {
+    const { jsonRpcCaller } = await import('./callers/http-callers.ts')
+    return (url, ...given) => jsonRpcCaller(httpAddress(url), ...given)
+  },
+  'HTTP+JSON': async () => {
+    const { restCaller } = await import('./callers/http-callers.ts')
+    return (url, ...given) => restCaller(httpAddress(url).replace(/\/$/, ''), ...given)
+  },
+  GRPC: async () => (await import('./callers/grpc-caller.ts')).grpcCaller
+}
+
+/** A function that opens a caller of an interface, or the reason why there is none. Credentials are sent only where `connect` sends them. */
+export async function callerFor(
+  { binding, url }: { binding: Binding; url: string },
+  { asked, access, extensions }: CallTerms,
+  callers = CALLERS
+): Promise<((note: Note) => Caller) | string> {
+  try {
+    const refusal = originRefusal(asked, url, access) ?? lackOf(asked, binding, OPENERS['1.0'][binding]?.lacks, access)
+    if (refusal) throw refusal
+    const make = await callers[binding]()
+    const usual: Terms = { version: PROTOCOL_VERSION, extensions, access }
+    return note => make(url, usual, note)
+  } catch (error) {
+    const { code, message } = error as Error & { code?: unknown }
+    return code === 'ERR_MODULE_NOT_FOUND' ? `a package is missing: npm install ${PEERS}` : message
+  }
+}
+
+/** The optional peers for gRPC. */
+const PEERS = '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf'

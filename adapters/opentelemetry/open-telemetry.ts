@@ -103,7 +103,7 @@ function quietly<T>({ diag }: Api, run: () => T): T | undefined {
  * Without a provider nothing is read. Returns the function that ends it, after a
  * last export.
  */
-export function exportMetrics({ metrics, diag }: Api, source: MetricSource): () => void {
+function exportMetrics({ metrics, diag }: Api, source: MetricSource): () => void {
   const meter = metrics.getMeter('taskchart', versionIn('taskchart/package.json'))
   const instruments = new Map(source.definitions.map(definition => [definition.name, instrumentOf(meter, definition)]))
   const observe = async (result: BatchObservableResult) => {

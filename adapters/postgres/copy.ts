@@ -13,8 +13,7 @@ import { checkReadable, SHARDS } from './schema/migrate.ts'
 import { Owner } from './session/owner.ts'
 import { placeName, poolOf } from './session/pool.ts'
 import type { Field, Session } from './session/session.ts'
-import { binaryArray, type ColumnType } from './write/binary-arrays.ts'
-import { keyOf, shardOf } from './write/row-shapes.ts'
+import { binaryArray, type ColumnType, keyOf, shardOf } from './write/row-shapes.ts'
 
 /** A table: its key, its column with a long text, all columns in the order of the checksum, and those that this leaves out. */
 interface Shape {

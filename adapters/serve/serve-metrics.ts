@@ -112,7 +112,7 @@ export async function metricsText(runtime: { readonly metrics: MetricSource }): 
 }
 
 /** The name of a metric in Prometheus, by OpenTelemetry's rules: `taskchart_commits_total`, `taskchart_event_loop_delay_seconds`. */
-export function prometheusName({ name, kind, unit }: MetricDefinition): string {
+function prometheusName({ name, kind, unit }: MetricDefinition): string {
   return `${name.replaceAll('.', '_')}${UNITS[unit] ?? ''}${kind === 'counter' ? '_total' : ''}`
 }
 

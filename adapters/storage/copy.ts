@@ -13,7 +13,7 @@ import { driverOf, type Database, type Value } from './driver.ts'
 import { createPrivately, logOf } from './file/file-header.ts'
 import { syncPath } from './file/maintenance.ts'
 import { migrate, prepareFile, realFile } from './file/open-file.ts'
-import { tablesOf, type Tables } from './rows/tables.ts'
+import { tablesOf, type Tables } from './tables.ts'
 
 const WITH_SCOPE = 'scopes.tenant, scopes.principal, scopes.sum AS scopeSum'
 

@@ -14,7 +14,7 @@ import { Reads } from './read/reads.ts'
 import { TaskReader } from './read/task-reader.ts'
 import { receivedTask, rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce, type StorageError } from '../rows/damage.ts'
-import { tablesOf } from './rows/tables.ts'
+import { tablesOf } from './tables.ts'
 import { ThreadLink } from './thread/thread-link.ts'
 import { readsBy, userOf, type ReadName, type StoreReader } from '../rows/store-reader.ts'
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { chartVersion } from '../../../runtime/xstate/transition-counter.ts'
 import { type AgentChart, chartsOf, type Heat, heatOf } from '../../drawing/agent-charts.ts'
-import { coverageFile } from '../../inspector/coverage-file.ts'
+import { coverageFile } from '../files.ts'
 import { readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { tellOn } from '../db.ts'

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { coverageFile } from '../../inspector/coverage-file.ts'
+import { coverageFile } from '../files.ts'
 import type { FailedWalk } from '../../inspector/test-result.ts'
 import type { PathTest, CoverageGap } from '../../testing/agent-tests.ts'
 import type { ReachedParts } from '../../testing/coverage.ts'

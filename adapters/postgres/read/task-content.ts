@@ -4,8 +4,7 @@ import { applyEvent, newTaskRecord, projectTask } from '../../../runtime/store/t
 import { DamagedRow, originalText, sumOf, unlessDamaged } from '../../rows/damage.ts'
 import { applyRows, checkCount } from '../../rows/commit-rows.ts'
 import type { Field, Session } from '../session/session.ts'
-import { binaryArray } from '../write/binary-arrays.ts'
-import { verified, type PgTask } from '../write/row-shapes.ts'
+import { binaryArray, type PgTask, verified } from '../write/row-shapes.ts'
 import { READS } from './statements.ts'
 
 /** An event or message: the bodies by the number of their task. Throws DamagedRow when used. */

@@ -2,16 +2,16 @@ import { LruCache } from '../../../runtime/primitives/collections.ts'
 import type { CommitRows } from '../../rows/commit-rows.ts'
 import { damaged, originalText, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Session } from '../session/session.ts'
-import { binaryArray } from './binary-arrays.ts'
 import {
+  binaryArray,
   CONTEXT_COLUMNS,
   contextOf,
   nameOf,
+  type PgContext,
+  type PgTask,
   TASK_AT,
   TASK_COLUMNS,
-  taskOf,
-  type PgContext,
-  type PgTask
+  taskOf
 } from './row-shapes.ts'
 
 /** The size of each LRU cache of rows, so that the next commit of a context need not read them. */

@@ -4,8 +4,7 @@ import { type Cell, originalText, storedText, sumOf, unlessDamaged } from '../..
 import { TRANSITION_TYPES } from '../schema/functions.ts'
 import type { Ownership } from '../session/owner.ts'
 import type { Field } from '../session/session.ts'
-import { binaryArray } from './binary-arrays.ts'
-import { verified } from './row-shapes.ts'
+import { binaryArray, verified } from './row-shapes.ts'
 
 /** The columns of a count, for {@link transitionOf}. */
 export const TRANSITION_COLUMNS = 'chart, previous, taken, writer, count, timed, ms, at_ms, sum'

@@ -3,8 +3,16 @@ import type { Scope } from '../../../runtime/store/store.ts'
 import type { WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
 import { reading, storedText, sumOf, unlessDamaged } from '../../rows/damage.ts'
 import type { Field, Session } from '../session/session.ts'
-import { binaryArray } from './binary-arrays.ts'
-import { keyOf, TASK_AT, TASK_COLUMNS, taskOf, verified, type PgTask, type PgWebhook } from './row-shapes.ts'
+import {
+  binaryArray,
+  keyOf,
+  type PgTask,
+  type PgWebhook,
+  TASK_AT,
+  TASK_COLUMNS,
+  taskOf,
+  verified
+} from './row-shapes.ts'
 import { WriteGroups } from './write-groups.ts'
 
 /** The columns of a webhook, for {@link webhookOf}. */

@@ -1,7 +1,7 @@
 import type { Cell } from '../../rows/damage.ts'
 import { WRITE_GROUPS } from '../schema/functions.ts'
 import type { Ownership } from '../session/owner.ts'
-import { binaryArray } from './binary-arrays.ts'
+import { binaryArray } from './row-shapes.ts'
 
 type GroupName = Exclude<keyof typeof WRITE_GROUPS, 'owned'>
 

@@ -13,7 +13,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { type Holder, inUse, StorageError, thisHolder, tooNew } from '../../rows/damage.ts'
 import { type Database, type DriverName, driverOf, reasonOf, rollBack, sqliteCode } from '../driver.ts'
-import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3, VERSION_4 } from '../rows/tables.ts'
+import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3, VERSION_4 } from '../tables.ts'
 import {
   APPLICATION_ID,
   APPLICATION_ID_OFFSET,

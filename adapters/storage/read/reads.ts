@@ -24,7 +24,7 @@ import type { TransitionCount } from '../../../runtime/xstate/transition-counter
 import { countBefore } from '../../rows/commit-rows.ts'
 import { damaged, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
-import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
+import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../tables.ts'
 import { TaskLister } from './task-lister.ts'
 import type { TaskReader } from './task-reader.ts'
 

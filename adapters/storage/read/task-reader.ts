@@ -14,7 +14,7 @@ import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../.
 import { applyRows, checkCount, checkEvents, countBefore } from '../../rows/commit-rows.ts'
 import { DamagedRow, originalText, storedText } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
-import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
+import type { EventRow, StoredTaskRow, Tables } from '../tables.ts'
 
 /** The size of the cache, and the number of events from which a task is cached. */
 const KEPT = 32

@@ -12,7 +12,7 @@ import type {
   StoredTaskRow,
   Tables,
   TransitionRow
-} from '../rows/tables.ts'
+} from '../tables.ts'
 import type { WebhookWriter } from './webhook-writer.ts'
 
 /** The size of each LRU cache of rows, so that the next commit of a context need not read them. */

@@ -3,7 +3,7 @@ import type { Scope } from '../../../runtime/store/store.ts'
 import type { WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
 import { reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
-import type { StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
+import type { StoredTaskRow, Tables, WebhookTableRow } from '../tables.ts'
 
 /** Writes webhooks: one replaces that with its task and id. The caller opens the transaction. */
 export class WebhookWriter {

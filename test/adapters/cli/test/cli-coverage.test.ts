@@ -1,7 +1,7 @@
 import '../../../fixtures/stores/needs-sqlite.ts'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { coverageFile } from '../../../../adapters/inspector/coverage-file.ts'
+import { coverageFile } from '../../../../adapters/cli/files.ts'
 import { openStore } from '../../../../adapters/cli/serve/parts.ts'
 import { loadAgent } from '../../../../adapters/cli/load-agent.ts'
 import { createRuntime } from '../../../../runtime/index.ts'

@@ -1,5 +1,5 @@
-import { DamagedRow, sumOf } from '../../rows/damage.ts'
-import type { Database, Statement, Value } from '../driver.ts'
+import { DamagedRow, sumOf } from '../rows/damage.ts'
+import type { Database, Statement, Value } from './driver.ts'
 
 type Cells = Readonly<Record<string, Value>>
 

@@ -5,7 +5,7 @@ import { text as textIn } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { metricsText, prometheusName, serveMetrics } from '../../../adapters/serve/serve-metrics.ts'
+import { metricsText, serveMetrics } from '../../../adapters/serve/serve-metrics.ts'
 import { createRuntime, defineAgent, failed, inputRequired, memoryStore, textOf } from '../../../runtime/index.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
@@ -76,10 +76,11 @@ await t.test('the guide lists every metric with its labels', async t => {
     readFileSync('docs/deployment.md', 'utf8').matchAll(/^\| `(taskchart_\w+)` \| (?:`(\w+)`)? ?\|/gm),
     ([, name, label]) => [name, label]
   )
-  const metrics = await runtime.metrics.read()
+  const names = Array.from((await metricsText(runtime)).matchAll(/^# TYPE (\S+)/gm), ([, name]) => name)
+  const labels = (await runtime.metrics.read()).map(({ values }) => Object.keys(values[0]?.attributes ?? {})[0])
   t.strictSame(
     rows,
-    metrics.map(metric => [prometheusName(metric), Object.keys(metric.values[0]?.attributes ?? {})[0]])
+    names.map((name, i) => [name, labels[i]])
   )
 })
 
