@@ -7,7 +7,6 @@ export type {
   MessageRow,
   OpenTasksFilter,
   ReadOptions,
-  Scope,
   Store,
   StoredContext,
   StoredTask,
@@ -22,6 +21,7 @@ export type {
   Wake,
   WakeCursor
 } from './store/store.ts'
+export type { Scope } from './store/rows.ts'
 export type { TransitionCount } from './xstate/transition-counter.ts'
 export type {
   DeduplicationKey,

@@ -1,8 +1,7 @@
-import type * as ai from 'ai'
 import type { LanguageModel, ModelMessage, Output, streamText, ToolSet } from 'ai'
 import { checkOptions, type OptionKinds, textSuchAs } from '../../runtime/primitives/options.ts'
 import { checkPackages, installable } from '../peers/installed-packages.ts'
-import { boundsOf, type ConversationBounds } from './conversation.ts'
+import { boundsOf, type ConversationBounds, type Ai } from './conversation.ts'
 import type { ToolApproval } from './tools.ts'
 
 /** An output of any type, as `Output.object({ schema })` gives it. */
@@ -108,9 +107,6 @@ export function checkAnswerOptions(options: Pick<AnswerOptions, 'model' | 'maxSt
   if (artifact) checkOptions(artifact, ARTIFACT, 'artifact', "artifact: { name: 'answer' }")
   boundsOf(history)
 }
-
-/** The AI SDK: an optional peer, loaded for the first task. */
-export type Ai = typeof ai
 
 /** Throws TypeError with the install command if the AI SDK is not installed. */
 export function checkAi(resolve: (name: string) => unknown = name => import.meta.resolve(name)): void {

@@ -3,8 +3,7 @@ import { progress } from '../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
 import type { AnswerOptions } from './answer-options.ts'
 import type { ModelCall } from './model-call.ts'
-import { aside } from './conversation.ts'
-import type { Ai } from './answer-options.ts'
+import { aside, type Ai } from './conversation.ts'
 import { approval, toolQuestion } from './tools.ts'
 import {
   contextOf,

@@ -3,7 +3,7 @@ import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import { inputRequired, type Question } from '../../runtime/authoring/questions.ts'
 import { data, text } from '../../runtime/authoring/words.ts'
 import type { StandardSchema } from '../../runtime/ports/standard-schema.ts'
-import type { Ai } from './answer-options.ts'
+import type { Ai } from './conversation.ts'
 
 /** A tool of the AI SDK. */
 export type AiTool = ToolSet[string]

@@ -1,5 +1,4 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
-import type { Colours, Environment, Terminal } from './text/terminal.ts'
 
 /** An output stream of a command: `process.stdout`, `process.stderr`, or a substitute in a test. */
 export interface Output {
@@ -101,4 +100,20 @@ export class CommandError extends Error {
 /** A CommandError for wrong arguments. */
 export function usageError(message: string): CommandError {
   return new CommandError(message, { exitCode: EXIT.usage })
+}
+
+/** A terminal whose last line can be rewritten. */
+export interface Terminal {
+  /** Its current width, in characters. */
+  readonly columns: number
+  readonly hasColours: boolean
+}
+
+/** Environment variables. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Whether an output shows colours. */
+export interface Colours {
+  readonly stdout: boolean
+  readonly stderr: boolean
 }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { stateText, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
-import type { Scope, StoredTask, TaskCursor } from '../../runtime/store/store.ts'
+import type { Scope } from '../../runtime/store/rows.ts'
+import type { StoredTask, TaskCursor } from '../../runtime/store/store.ts'
 import { postgresCopySource, postgresCopyTarget } from '../postgres/copy.ts'
 import { checkPg, isPostgresUrl, placeName } from '../postgres/session/pool.ts'
 import { copyRows } from '../rows/copied-rows.ts'

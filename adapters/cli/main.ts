@@ -1,7 +1,16 @@
 import { createRequire } from 'node:module'
-import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io, type NamedCommand } from './command.ts'
+import {
+  CommandError,
+  EXIT,
+  EXIT_CODES,
+  usageError,
+  type Command,
+  type Io,
+  type NamedCommand,
+  type Colours
+} from './command.ts'
 import { COMMANDS, loaded } from './commands.ts'
-import { type Colours, oneLine, plain, readColours, styled, thrownText, withColours } from './text/terminal.ts'
+import { oneLine, plain, readColours, styled, thrownText, withColours } from './text/terminal.ts'
 import { didYouMean } from './text/format.ts'
 
 const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`

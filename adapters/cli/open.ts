@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readArguments, isUrl } from './arguments.ts'
-import { EXIT, usageError, type Command, type Io } from './command.ts'
-import type { Environment } from './text/terminal.ts'
+import { EXIT, usageError, type Command, type Io, type Environment } from './command.ts'
 
 /** `taskchart open`: opens the page of an agent in the browser. */
 export const openCommand: Command = {

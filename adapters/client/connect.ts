@@ -1,5 +1,5 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import type { Schema } from '../../machines/protocol/codec/values.ts'
+import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import {
   ListTasksResponseSchema,
@@ -10,7 +10,6 @@ import {
   type StreamResponse,
   type Task
 } from '../../machines/protocol/objects.ts'
-import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import {
   ListTaskPushNotificationConfigsResponseSchema,
   TaskPushNotificationConfigSchema,
@@ -18,63 +17,13 @@ import {
   type TaskPushNotificationConfig
 } from '../../machines/protocol/push.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
+import type { CallOptions, AgentClient } from './agent-client.ts'
 import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
-import { explainRefusal, type ClientCredentials } from './credentials.ts'
+import { explainRefusal } from './credentials.ts'
 import { openAgent, withTenant } from './open-agent.ts'
-import { checkConnect, type ConnectOptions } from './options.ts'
+import { checkConnect, type ConnectOptions, type ClientCredentials } from './options.ts'
 import { knownFrom, parametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
-
-/** The options of one call. */
-export interface CallOptions extends Conditions {
-  /** Stops waiting, or ends the stream. The task continues (§3.5.2). */
-  readonly signal?: AbortSignal
-}
-
-type Unary<Name extends keyof OperationRequests, Result> = (
-  params: OperationRequests[Name],
-  options?: CallOptions
-) => Promise<Result>
-type Streaming<Name extends keyof OperationRequests> = (
-  params: OperationRequests[Name],
-  options?: CallOptions
-) => AsyncGenerator<StreamResponse, void, undefined>
-
-/**
- * A remote agent, with the methods of a runtime. Errors are `A2AError`s, as the agent sent them; Unauthenticated also says where
- * credentials were sent. A lost connection is restored
- * automatically. With the reliability extension, streams resume exactly and every call is retried. Without it, a stream
- * resumes with the task's current state, and only calls that are safe to repeat are retried; others fail.
- */
-export interface AgentClient {
-  sendMessage: Unary<'sendMessage', SendMessageResponse>
-  sendStreamingMessage: Streaming<'sendStreamingMessage'>
-  getTask: Unary<'getTask', Task>
-  listTasks: Unary<'listTasks', ListTasksResponse>
-  cancelTask: Unary<'cancelTask', Task>
-  subscribeToTask: Streaming<'subscribeToTask'>
-  /** Registers a webhook for a task (§3.1.7), or replaces the one with its `id`. Rejects with PushNotificationNotSupported if the agent has none. */
-  createTaskPushNotificationConfig: Unary<'createTaskPushNotificationConfig', TaskPushNotificationConfig>
-  getTaskPushNotificationConfig: Unary<'getTaskPushNotificationConfig', TaskPushNotificationConfig>
-  listTaskPushNotificationConfigs: Unary<'listTaskPushNotificationConfigs', ListTaskPushNotificationConfigsResponse>
-  /** Removes a webhook (§3.1.10). Removing it twice succeeds. */
-  deleteTaskPushNotificationConfig: Unary<'deleteTaskPushNotificationConfig', void>
-  /** The extended card, for authenticated callers (§3.1.11). */
-  getExtendedAgentCard: (
-    params?: OperationRequests['getExtendedAgentCard'],
-    options?: CallOptions
-  ) => Promise<AgentCard>
-  /** The URL of the agent. */
-  readonly url: string
-  /** The binding in use: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON` or `GRPC`. */
-  readonly binding: string
-  /** The state of the connection. Only a WebSocket lasts; `LinkState` defines the state of other bindings. */
-  readonly state: LinkState
-  /** Calls `listener` on every change to a state: `connecting`, `open`, `lost`, or `closed`, which is final. Returns its removal. */
-  on(state: LinkState, listener: () => void): () => void
-  /** Closes the connection. Pending calls and streams end with an error; tasks continue. May be called twice. */
-  close(): Promise<void>
-}
 
 /**
  * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the client fetches the

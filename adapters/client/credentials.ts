@@ -3,34 +3,11 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import { checkOrigins } from './hosts.ts'
-import { hasHeaders, type ConnectOptions, type PlacedOptions } from './options.ts'
-
-/** Secrets of the caller, which are sent where the agent's card says. */
-export interface ClientCredentials {
-  /**
-   * An API key. The card's security scheme says where it goes: a header, the query, a cookie, or `Authorization: Bearer`. Without a
-   * scheme it is `Authorization: Bearer`.
-   */
-  readonly apiKey?: string
-  /** A bearer token, for the schemes of HTTP, OAuth 2.0 and OpenID Connect. */
-  readonly bearer?: string
-  /**
-   * Sends them only if the card has a scheme for them, or is itself refused without them. They are then left out for other origins,
-   * where `connect` otherwise rejects with Forbidden. Default false.
-   */
-  readonly onlyIfAsked?: boolean
-}
+import { hasHeaders, type ConnectOptions, type PlacedOptions, type ClientCredentials, type Place } from './options.ts'
 
 interface Secrets {
   readonly apiKey?: string | undefined
   readonly bearer?: string | undefined
-}
-
-/** Where one secret goes in a request. */
-export interface Place {
-  readonly carrier: 'header' | 'query' | 'cookie'
-  readonly name: string
-  readonly value: string
 }
 
 /** Throws TypeError for credentials that cannot be sent, and for an entry of `credentialOrigins` that is not an origin. */

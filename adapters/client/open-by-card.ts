@@ -4,10 +4,10 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Calls } from './calls.ts'
 import { type Binding, type Offer, offersOf } from './card/bindings.ts'
 import { fetchCard } from './card/discovery.ts'
-import { explainRefusal, placesIn, type Place } from './credentials.ts'
+import { explainRefusal, placesIn } from './credentials.ts'
 import { hasTls, isSameOrigin, mayReceive, originRefusal } from './hosts.ts'
 import { OPENERS, type Opener, type Openers } from './openers.ts'
-import { hasHeaders, type ConnectOptions, type PlacedOptions } from './options.ts'
+import { hasHeaders, type ConnectOptions, type PlacedOptions, type Place } from './options.ts'
 import { mention, warnOf } from './warnings.ts'
 
 /** An agent that was connected to as its card says. */

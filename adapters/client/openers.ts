@@ -1,7 +1,6 @@
 import type { Calls } from './calls.ts'
 import type { Binding, Offer } from './card/bindings.ts'
-import type { Place } from './credentials.ts'
-import type { PlacedOptions } from './options.ts'
+import type { PlacedOptions, Place } from './options.ts'
 
 /** Opens a connection to an interface of an agent. `isReliable`: its card lists the reliability extension. */
 export type OpenCalls = (url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>

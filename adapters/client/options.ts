@@ -13,7 +13,6 @@ import {
 } from '../../runtime/primitives/options.ts'
 import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import type { CardLimits } from './card/card-limits.ts'
-import type { ClientCredentials, Place } from './credentials.ts'
 import type { BackOffOptions } from './retries/transport-state.ts'
 
 /** Headers of requests: constant, or a function that is called for each request. */
@@ -143,4 +142,27 @@ export function currentAddress(url: string, { places = [] }: PlacedOptions): str
   const address = new URL(url)
   for (const { name, value } of parameters) address.searchParams.set(name, value)
   return address.href
+}
+
+/** Secrets of the caller, which are sent where the agent's card says. */
+export interface ClientCredentials {
+  /**
+   * An API key. The card's security scheme says where it goes: a header, the query, a cookie, or `Authorization: Bearer`. Without a
+   * scheme it is `Authorization: Bearer`.
+   */
+  readonly apiKey?: string
+  /** A bearer token, for the schemes of HTTP, OAuth 2.0 and OpenID Connect. */
+  readonly bearer?: string
+  /**
+   * Sends them only if the card has a scheme for them, or is itself refused without them. They are then left out for other origins,
+   * where `connect` otherwise rejects with Forbidden. Default false.
+   */
+  readonly onlyIfAsked?: boolean
+}
+
+/** Where one secret goes in a request. */
+export interface Place {
+  readonly carrier: 'header' | 'query' | 'cookie'
+  readonly name: string
+  readonly value: string
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Member } from '../../runtime/operations/cluster.ts'
-import type { Scope } from '../../runtime/store/store.ts'
+import type { Scope } from '../../runtime/store/rows.ts'
 import { TRY_AGAIN_MS, type Link } from './link/link.ts'
 import type { Placement } from './placement/placement.ts'
 import type { Shards } from './shards.ts'

@@ -1,8 +1,9 @@
+import { getInitialSnapshot, getNextSnapshot } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
+import { type ErrorCode, ERRORS } from '../../machines/protocol/errors.ts'
+import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
-import { isTerminal, TASK_STATES } from '../../machines/protocol/states.ts'
+import { isTerminal, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Binding } from '../client/card/bindings.ts'
 import {
@@ -15,13 +16,22 @@ import {
   type Terms,
   Unanswered
 } from './callers/caller.ts'
-import { noteEmitted, type Heard } from './emitted.ts'
-import { errorText, fieldsOf, type Offer, type Offered, refusalText, shown, termsText } from './requirements/needs.ts'
-import { Listening } from './subject-under-test.ts'
+import { type Heard, noteEmitted } from './emitted.ts'
+import { type Moves, type ProtocolEvent, protocolMachine } from './protocol.machine.ts'
 import type { Ledger } from './requirements/ledger.ts'
+import {
+  errorText,
+  fieldsOf,
+  type Offer,
+  type Offered,
+  type Outcome,
+  refusalText,
+  shown,
+  termsText
+} from './requirements/needs.ts'
 
 /** The options for the test of one binding. */
-export interface BindingTestOptions extends Offer {
+interface BindingTestOptions extends Offer {
   readonly card: Offered
   readonly texts: readonly string[]
   readonly ledger: Ledger
@@ -44,9 +54,6 @@ const METHOD_ROWS: Readonly<Record<Binding, readonly number[]>> = {
 
 /** The number of consecutive unanswered requests after which the test ends. */
 const MOST_SILENCES = 5
-
-/** The answer to an operation: a result or an error. */
-export type Outcome = { readonly result: unknown; readonly extensions: string } | { readonly refusal: Refusal }
 
 /** The test of one binding: sends requests within bounds, and records findings. */
 export class BindingTest {
@@ -321,4 +328,140 @@ function isTask(value: unknown): value is Task {
   return (
     isObject(value) && typeof value.id === 'string' && Object.hasOwn(TASK_STATES, String(fieldsOf(value.status).state))
   )
+}
+
+/** A stream, and its trial. */
+interface ListeningOptions {
+  readonly trial: BindingTest
+  readonly stream: Stream
+  readonly method: OperationMethod
+  readonly cut: AbortController
+  /** The requirements that a broken stream violates. */
+  readonly ids: readonly number[]
+  readonly sent: string
+}
+
+/** Why reading stopped: the stream ended; it was silent; the condition holds; it never ends. */
+export type Rest = 'ended' | 'silent' | 'there' | 'endless'
+
+/** The limit above which a stream counts as endless. */
+const MOST_EVENTS = 2000
+
+/** Reads a stream, and records whether its task's states follow the protocol. */
+export class Listening {
+  readonly events: StreamResponse[] = []
+  readonly course = new ObservedTask()
+  refusal: Refusal | undefined
+  readonly #options: ListeningOptions
+  #pending: Promise<StreamResponse | undefined> | undefined
+
+  constructor(options: ListeningOptions) {
+    this.#options = options
+  }
+
+  /** The next event; `undefined` at the end, after a refusal, and after a recorded failure. */
+  async next(): Promise<StreamResponse | undefined> {
+    const rest = await this.read(() => true)
+    if (rest !== 'silent') return rest === 'there' ? this.events.at(-1) : undefined
+    const { trial, ids } = this.#options
+    for (const id of ids)
+      trial.check(id, false, 'an event, or an end', `nothing within ${trial.options.bounds.answerMs / 1000} seconds`)
+    this.leave()
+    throw new Unanswered('the stream is silent')
+  }
+
+  /** Reads until a condition holds after an event. */
+  async read(holds: () => boolean = () => false): Promise<Rest> {
+    const { trial, stream, cut, ids, sent } = this.#options
+    for (;;) {
+      this.#pending ??= stream.next()
+      const event = await this.#arrival(this.#pending)
+      trial.isAbout(sent)
+      if (event === 'silent') return 'silent'
+      this.#pending = undefined
+      if (event instanceof Refusal) {
+        this.refusal = event
+        return 'ended'
+      }
+      if (event instanceof Error) {
+        for (const id of ids) trial.check(id, false, 'a stream that ends in order', event.message)
+        cut.abort()
+        throw new Unanswered(event.message, { cause: event })
+      }
+      if (event === undefined) return 'ended'
+      this.#hear(event)
+      if (holds()) return 'there'
+      if (this.events.length >= MOST_EVENTS) return 'endless'
+    }
+  }
+
+  leave(): void {
+    this.#options.stream.leave()
+  }
+
+  async #arrival(pending: Promise<StreamResponse | undefined>): Promise<StreamResponse | Error | 'silent' | undefined> {
+    const { trial } = this.#options
+    try {
+      // A time-out must not cancel the stream.
+      return await trial.within(pending, new AbortController())
+    } catch (error) {
+      trial.options.signal.throwIfAborted()
+      return error instanceof Unanswered ? 'silent' : (error as Error)
+    }
+  }
+
+  #hear(value: unknown): void {
+    const { trial, method } = this.#options
+    trial.hear({ method, streamed: true, value })
+    const event = fieldsOf(value)
+    this.events.push(event as unknown as StreamResponse)
+    const wasOver = this.course.isOver
+    const state = stateIn(event)
+    const wrong = state && this.course.see(state)
+    trial.check(wasOver ? 80 : 54, wrong === undefined, 'a state that may follow', wrong)
+    if (wasOver && !('task' in event)) trial.check(80, false, 'nothing after the end of the task', event)
+  }
+}
+
+/** The state in an unvalidated event. */
+export function stateIn(event: object): TaskState | 'reply' | undefined {
+  if ('message' in event) return 'reply'
+  const { task, statusUpdate } = fieldsOf(event)
+  const { state } = fieldsOf(fieldsOf(task ?? statusUpdate).status)
+  return isState(state) ? state : undefined
+}
+
+function isState(state: unknown): state is TaskState {
+  return typeof state === 'string' && Object.hasOwn(TASK_STATES, state)
+}
+
+/** The observed states of one task, checked against the chart. */
+export class ObservedTask {
+  #snapshot = getInitialSnapshot(protocolMachine)
+
+  /** Records a message in reply, or a task's state. Returns a description of an illegal transition. */
+  see(state: TaskState | 'reply'): string | undefined {
+    const event: ProtocolEvent = { type: state === 'reply' ? 'reply.seen' : `${TASK_STATES[state].chart}.seen` }
+    const before = this.state
+    if (`${before}.seen` === event.type) return undefined
+    if (!this.#snapshot.can(event)) return `the task went from ${before} to ${event.type.replace('.seen', '')}`
+    this.#snapshot = getNextSnapshot(protocolMachine, this.#snapshot, event)
+    return undefined
+  }
+
+  /** The innermost state of the chart: `unopened`, `working`. */
+  get state(): string {
+    const { value } = this.#snapshot
+    return typeof value === 'string' ? value : String(Object.values(value)[0])
+  }
+
+  /** Whether the task has ended. */
+  get isOver(): boolean {
+    return this.#snapshot.hasTag('over')
+  }
+
+  /** The moves in this state. */
+  get moves(): Moves {
+    return Object.assign({}, ...Object.values(this.#snapshot.getMeta()).map(meta => meta?.moves)) as Moves
+  }
 }

@@ -1,8 +1,8 @@
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
-import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import { tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
-import { canonicalTimestamp, type Schema } from '../../machines/protocol/codec/values.ts'
+import { canonicalTimestamp } from '../../machines/protocol/codec/values.ts'
 import {
   ListTasksResponseSchema,
   SendMessageResponseSchema,

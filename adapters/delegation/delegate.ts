@@ -18,8 +18,8 @@ import { ignoreRejection } from '../../runtime/primitives/promises.ts'
 import { runOf } from '../../runtime/work/function-work.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { agentBehind, type RemoteAgent, remoteLogic } from './remote-agent.ts'
-import { digestOf } from './remote-record.ts'
-import type { Listener, RemoteAsking, RemoteInput, RemoteResult } from './remote-task.ts'
+import { digestOf, type RemoteAsking } from './remote-record.ts'
+import type { Listener, RemoteInput, RemoteResult } from './remote-task.ts'
 
 /** The options of `delegate`. */
 export interface DelegateOptions extends ForwardOptions, Omit<RemoteInput, 'message'> {}

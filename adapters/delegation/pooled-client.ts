@@ -1,4 +1,5 @@
-import { connect, type AgentClient } from '../client/connect.ts'
+import type { AgentClient } from '../client/agent-client.ts'
+import { connect } from '../client/connect.ts'
 import { backOffOptions, type ConnectOptions } from '../client/options.ts'
 import { BackOff } from '../client/retries/transport-state.ts'
 import { mayPass } from '../client/retries/lost-errors.ts'

@@ -5,7 +5,7 @@ import { isInterrupted, type TaskState } from '../../machines/protocol/states.ts
 import { textOf } from '../../runtime/authoring/words.ts'
 import type { ActorHost } from '../../runtime/commits/actor-host.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
-import type { AgentClient } from '../client/connect.ts'
+import type { AgentClient } from '../client/agent-client.ts'
 import type { PooledClient } from './pooled-client.ts'
 import { type Answer, digestOf } from './remote-record.ts'
 

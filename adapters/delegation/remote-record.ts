@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
-import type { Part } from '../../machines/protocol/parts.ts'
+import type { Part, Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import type { ActorHost } from '../../runtime/commits/actor-host.ts'
 import type { JournalRow } from '../../runtime/store/store.ts'
 import { placeOf } from '../client/requests.ts'
-import type { RemoteAsking } from './remote-task.ts'
 
 /** An answer to be sent to the other agent. */
 export interface Answer {
@@ -183,4 +182,44 @@ function noteParts({ artifactId, parts }: Artifact, append: boolean, record: Rec
 /** Extends a digest by more parts. */
 function following(digest: string, parts: readonly Part[]): string {
   return parts.reduce((before, part) => digestOf(before, part), digest)
+}
+
+/** An event that asks for an answer. */
+export type RemoteAsking = Extract<RemoteEvent, RemoteQuestion>
+
+/**
+ * The events of a delegated task for the chart that started it. Declare them among the chart's events:
+ * `setupWork({ types: { events: {} as RemoteEvent }, actors: { hotel: remoteAgent(…) } })`. `onDone` and `onError` report its end.
+ */
+export type RemoteEvent =
+  /** The agent has accepted the task, works, or works again after a question. */
+  | (OfRemoteTask & {
+      readonly type: 'remote.status'
+      readonly state: 'TASK_STATE_SUBMITTED' | 'TASK_STATE_WORKING'
+      readonly message: Message | undefined
+    })
+  /** The agent produced an artifact, or with `append` a chunk of one. */
+  | (OfRemoteTask & {
+      readonly type: 'remote.artifact'
+      readonly artifact: Artifact
+      readonly append: boolean
+      readonly lastChunk: boolean
+    })
+  /** The agent asks, and waits for the event {@link RemoteAnswer}. */
+  | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.input-required' })
+  /** The agent waits for an out-of-band authorization. It may also accept a {@link RemoteAnswer}. */
+  | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.auth-required' })
+
+/** A question of another agent. */
+export interface RemoteQuestion {
+  readonly message: Message | undefined
+  /** Why the agent refused the previous answer: it asks again. */
+  readonly refusal: string | undefined
+}
+
+/** The task and the actor of an event. */
+interface OfRemoteTask {
+  /** The id of the actor: `id` of the `invoke`, or of `spawnChild`. */
+  readonly from: string
+  readonly taskId: string
 }

@@ -2,7 +2,6 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
-import type { Method } from './dispatch.ts'
 
 /** An older version of A2A that a server supports beside 1.0. */
 export interface Dialect {
@@ -48,3 +47,11 @@ export interface RestRequest {
 export type RestCall =
   | { readonly streaming: false; readonly answer: (call: CallContext) => Promise<unknown> }
   | { readonly streaming: true; readonly events: (call: CallContext) => AsyncGenerator<object, void, undefined> }
+
+/** A method that clients call. It answers once, or with a stream. */
+export type Method =
+  | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
+  | {
+      readonly streaming: true
+      readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined>
+    }

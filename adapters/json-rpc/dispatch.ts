@@ -5,7 +5,7 @@ import type { CallContext } from '../../runtime/access/call-context.ts'
 import { counted } from '../../runtime/access/quotas.ts'
 import { checkVersion } from '../../runtime/operations/admission.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Dialect } from './dialect.ts'
+import type { Dialect, Method } from './dialect.ts'
 
 /**
  * The method for a request without a version, from the dialects. If two have the name, as 0.1 and 0.3 have `tasks/get`, the dialect
@@ -87,11 +87,3 @@ export function noSuchMethod(name: string, version: string): A2AError {
     `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${normaliseVersion(version) ?? PROTOCOL_VERSION}.`
   )
 }
-
-/** A method that clients call. It answers once, or with a stream. */
-export type Method =
-  | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
-  | {
-      readonly streaming: true
-      readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined>
-    }

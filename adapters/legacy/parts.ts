@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { complain, decode, wanted } from '../../machines/protocol/codec/decode.ts'
+import { complain, decode, wanted, type Schema } from '../../machines/protocol/codec/decode.ts'
 import { optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
 import { checkJson, isObject, type JsonLimits, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import { oneOf } from '../../machines/protocol/codec/message.ts'
-import { bytes, type Metadata, nonEmptyText, type Schema, struct, text } from '../../machines/protocol/codec/values.ts'
+import { bytes, type Metadata, nonEmptyText, struct, text } from '../../machines/protocol/codec/values.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
 

@@ -1,5 +1,5 @@
+import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -11,8 +11,7 @@ import { counted } from '../../runtime/access/quotas.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Dialect } from '../json-rpc/dialect.ts'
-import type { Method } from '../json-rpc/dispatch.ts'
+import type { Dialect, Method } from '../json-rpc/dialect.ts'
 import { checkedParams, type Event01, type Status01 } from './parts.ts'
 import {
   artifactsIn,

@@ -1,3 +1,4 @@
+import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import {
   list,
   optionalId,
@@ -8,15 +9,7 @@ import {
 } from '../../machines/protocol/codec/fields.ts'
 import { isObject, type JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
-import {
-  flag,
-  identifier,
-  int32,
-  nonEmptyText,
-  type Schema,
-  struct,
-  text
-} from '../../machines/protocol/codec/values.ts'
+import { flag, identifier, int32, nonEmptyText, struct, text } from '../../machines/protocol/codec/values.ts'
 import type { RestRequest } from '../json-rpc/dialect.ts'
 import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from '../v03/proto.ts'
 import { checkedParams, Part03Schema, word } from './parts.ts'

@@ -1,7 +1,7 @@
+import type { AgentClient } from '../client/agent-client.ts'
 import {
   conversation,
   watchTask,
-  type AgentClient,
   type Conversation,
   type ConversationView,
   type TaskView,

@@ -9,7 +9,8 @@ import {
   useState,
   useSyncExternalStore
 } from 'react'
-import { type AgentClient, connect, type ConnectOptions, type LinkState, type Watched } from '../client/connect.ts'
+import type { AgentClient } from '../client/agent-client.ts'
+import { connect, type ConnectOptions, type LinkState, type Watched } from '../client/connect.ts'
 
 /** The connection of a component to an agent. */
 export interface AgentConnection {

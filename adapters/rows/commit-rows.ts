@@ -1,13 +1,12 @@
 import { A2AError, type ErrorCode, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
-import type { NewWebhook, WebhookNote } from '../../runtime/store/rows.ts'
+import type { NewWebhook, WebhookNote, Scope } from '../../runtime/store/rows.ts'
 import type {
   Commit,
   ContextKey,
   Erasure,
   MessageRow,
   ReadOptions,
-  Scope,
   StoredTask,
   SweepBounds,
   TaskEvent,

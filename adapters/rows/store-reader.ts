@@ -1,4 +1,5 @@
-import type { Scope, Store } from '../../runtime/store/store.ts'
+import type { Scope } from '../../runtime/store/rows.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { userName } from './write-queue.ts'
 
 const READS = [

@@ -7,7 +7,8 @@ import {
   type Kind,
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
-import type { Scope, Store } from '../../runtime/store/store.ts'
+import type { Scope } from '../../runtime/store/rows.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './file/open-file.ts'
 import { Reads } from './read/reads.ts'

@@ -14,7 +14,8 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
-import { type Method, type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
+import type { Method } from '../json-rpc/dialect.ts'
+import { type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
 import {
   encodeOnce,
   type Envelope,
@@ -27,9 +28,9 @@ import {
 import { callTerms, type CallTerms, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import { FrameRate, FrameWatch, Refusals, tooFast } from './frame-limits.ts'
+import { FrameRate, FrameWatch, Refusals, tooFast, Intake } from './frame-limits.ts'
 import type { ConnectionTerms } from './handshake.ts'
-import { type Frame, Inbox, Intake } from './inbox.ts'
+import { type Frame, Inbox } from './inbox.ts'
 import { readWholeFrames } from './incoming-frames.ts'
 import { LargeAnswers } from './large-answer.ts'
 import { Outbox, type ServedSocket } from './outbox.ts'

@@ -1,7 +1,8 @@
+import type { WebSocket } from 'ws'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
+import { added, NONE, without } from '../../runtime/primitives/collections.ts'
 import { jitter } from '../../runtime/primitives/jitter.ts'
-import type { Intake } from './inbox.ts'
 
 const WINDOW_MS = 1000
 
@@ -132,3 +133,32 @@ export class Refusals {
     this.#clock.clearTimeout(this.#pause)
   }
 }
+
+/** Pauses the reading of one connection until none of the reasons is left. */
+export class Intake {
+  readonly #socket: Pick<WebSocket, 'pause' | 'resume'>
+  #reasons: readonly PauseReason[] = NONE
+
+  constructor(socket: Pick<WebSocket, 'pause' | 'resume'>) {
+    this.#socket = socket
+  }
+
+  isPausedFor(reason: PauseReason): boolean {
+    return this.#reasons.includes(reason)
+  }
+
+  pause(reason: PauseReason): void {
+    if (!this.isPausedFor(reason)) this.#reasons = added(this.#reasons, reason)
+    this.#socket.pause()
+  }
+
+  /** Removes a reason. May be called without a pause. */
+  resume(reason: PauseReason): void {
+    if (!this.isPausedFor(reason)) return
+    this.#reasons = without(this.#reasons, reason)
+    if (this.#reasons.length === 0) this.#socket.resume()
+  }
+}
+
+/** Why a connection is not read: its client reads no answers or is over a quota, its messages wait, or there is no memory for one. */
+type PauseReason = 'unread answers' | 'quota' | 'turn' | 'no room'

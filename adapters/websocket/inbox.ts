@@ -1,8 +1,6 @@
-import type { WebSocket } from 'ws'
 import { readingCost, type FairQueue } from '../../runtime/access/call-scheduler.ts'
-import { added, NONE, without } from '../../runtime/primitives/collections.ts'
 import { Gathering } from '../../runtime/primitives/event-loop.ts'
-import type { FrameRate } from './frame-limits.ts'
+import type { FrameRate, Intake } from './frame-limits.ts'
 
 /** The memory overhead of a waiting message, in bytes. */
 const MESSAGE_BYTES = 128
@@ -95,34 +93,5 @@ export class Inbox {
   #turnOf({ bytes }: Frame): Promise<void> | undefined {
     const { turns, user } = this.#options
     return turns.next(user, readingCost(bytes))
-  }
-}
-
-/** Why a connection is not read: its client reads no answers or is over a quota, its messages wait, or there is no memory for one. */
-type PauseReason = 'unread answers' | 'quota' | 'turn' | 'no room'
-
-/** Pauses the reading of one connection until none of the reasons is left. */
-export class Intake {
-  readonly #socket: Pick<WebSocket, 'pause' | 'resume'>
-  #reasons: readonly PauseReason[] = NONE
-
-  constructor(socket: Pick<WebSocket, 'pause' | 'resume'>) {
-    this.#socket = socket
-  }
-
-  isPausedFor(reason: PauseReason): boolean {
-    return this.#reasons.includes(reason)
-  }
-
-  pause(reason: PauseReason): void {
-    if (!this.isPausedFor(reason)) this.#reasons = added(this.#reasons, reason)
-    this.#socket.pause()
-  }
-
-  /** Removes a reason. May be called without a pause. */
-  resume(reason: PauseReason): void {
-    if (!this.isPausedFor(reason)) return
-    this.#reasons = without(this.#reasons, reason)
-    if (this.#reasons.length === 0) this.#socket.resume()
   }
 }

@@ -3,7 +3,7 @@ import { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import type { Intake } from './inbox.ts'
+import type { Intake } from './frame-limits.ts'
 
 /** The buffer of one connection in bytes; above it, streams wait. */
 export const HIGH_WATER_BYTES = 1024 * 1024

@@ -1,11 +1,8 @@
 import { callAttacks } from './call-attacks.ts'
 import { generatedAttacks } from './generated-attacks.ts'
 import { httpAttacks } from './http-attacks.ts'
-import type { Lane } from './lane.ts'
+import type { Attack } from './lane.ts'
 import { taskAttacks } from './task-attacks.ts'
-
-/** One attack on one connection. It ends soon after `lane.holdMs`, or when the lane is over. */
-export type Attack = (lane: Lane) => Promise<void>
 
 /** All of them by name. */
 export const ATTACKS: Readonly<Record<string, Attack>> = {

@@ -1,8 +1,7 @@
 import { badFrames, badHandshakes, badParams, badTexts } from '../../test/fixtures/protocol/bad-input.ts'
 import { closeFrame, frameOf, handshake, OPCODES } from '../../test/fixtures/servers/raw-socket.ts'
-import type { Attack } from './attacks.ts'
 import { COSTLY, say } from './documents.ts'
-import type { Lane } from './lane.ts'
+import type { Lane, Attack } from './lane.ts'
 import { again, one } from './task-attacks.ts'
 import { textFrame } from './wire.ts'
 

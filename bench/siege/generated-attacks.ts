@@ -1,7 +1,6 @@
-import type { Attack } from './attacks.ts'
 import { frameOf } from '../../test/fixtures/servers/raw-socket.ts'
 import * as generated from './generated.ts'
-import type { Lane } from './lane.ts'
+import type { Lane, Attack } from './lane.ts'
 import { one } from './task-attacks.ts'
 import { textFrame } from './wire.ts'
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import * as z from 'zod'
+import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { OPERATIONS } from '../../machines/protocol/operations.ts'
 
 /** Requests made from the schemas of the protocol, each with up to three changes. `$TASK`, `$ASKING` and `$FOREIGN` stand for ids. */

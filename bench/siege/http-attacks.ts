@@ -1,7 +1,6 @@
 import { gzipSync } from 'node:zlib'
-import type { Attack } from './attacks.ts'
 import { COSTLY, say, sayAtOnce, THREE_MEGABYTES } from './documents.ts'
-import type { Lane } from './lane.ts'
+import type { Lane, Attack } from './lane.ts'
 import { again, one } from './task-attacks.ts'
 
 /** Attacks over HTTP: JSON-RPC, REST, server-sent events, headers and targets. */

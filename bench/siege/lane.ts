@@ -95,3 +95,6 @@ export class Lane {
     this.#wire = undefined
   }
 }
+
+/** One attack on one connection. It ends soon after `lane.holdMs`, or when the lane is over. */
+export type Attack = (lane: Lane) => Promise<void>

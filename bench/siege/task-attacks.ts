@@ -1,6 +1,5 @@
-import type { Attack } from './attacks.ts'
 import { sayAtOnce, say, THREE_MEGABYTES, times } from './documents.ts'
-import type { Lane } from './lane.ts'
+import type { Lane, Attack } from './lane.ts'
 import { textFrame, type Wire } from './wire.ts'
 
 /** Attacks by well-formed requests for tasks. */

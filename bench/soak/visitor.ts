@@ -1,9 +1,9 @@
+import type { AgentClient } from '../../adapters/client/agent-client.ts'
 import {
   acceptOffer,
   connect,
   offerIn,
   proposeTerms,
-  type AgentClient,
   type StreamResponse,
   type Task
 } from '../../adapters/client/connect.ts'

@@ -1,4 +1,4 @@
-import type { Schema } from './codec/values.ts'
+import type { Schema } from './codec/decode.ts'
 import * as push from './push.ts'
 import * as requests from './requests.ts'
 

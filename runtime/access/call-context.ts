@@ -1,5 +1,5 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import type { Scope } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Caller } from './authentication.ts'
 

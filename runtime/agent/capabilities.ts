@@ -1,11 +1,7 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type Capability, type Operation, type OperationName } from '../../machines/protocol/operations.ts'
-import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { extensionsWith, type Extensions } from '../authoring/extensions.ts'
-import { isNegotiation } from '../negotiation/negotiation.ts'
 import { rejectUnknown } from '../primitives/options.ts'
-import type { Agent } from './define-agent.ts'
 
 /**
  * Capabilities of the card (§4.4.3) that an author turns off. By default each is on if it can be offered.
@@ -92,14 +88,4 @@ export function refusedOperations(capabilities: Capabilities): ReadonlyMap<Opera
       capability && !capabilities[capability] ? [[name, () => REFUSALS[capability](capabilities)] as const] : []
     )
   )
-}
-
-/** The extensions that clients of an agent may activate: the author's, and taskchart's unless the author turns them off. */
-export function extensionsOf({
-  extensions,
-  capabilities,
-  negotiate
-}: Pick<Agent, 'extensions' | 'capabilities' | 'negotiate'>): Extensions {
-  const ours = isNegotiation(negotiate) ? [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION] : [RELIABILITY_EXTENSION]
-  return extensionsWith(extensions, capabilities?.extensions === false ? [] : ours)
 }

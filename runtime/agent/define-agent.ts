@@ -15,7 +15,7 @@ import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { checkCapabilities, type CapabilityChoices } from './capabilities.ts'
 import { checkChart, warnOfChart } from './chart-check.ts'
-import { describedCard, type AgentDescription, type DescribedCard, type ExtendedCard } from './agent-card.ts'
+import { describedCard, type AgentDescription, type DescribedCard, type ExtendedCard } from './described-card.ts'
 import { recoveryPolicy, restartPolicy, type MessagePolicy, type RecoveryType, type RestartOption } from './policies.ts'
 
 /** A statechart as work. If its `input` or its `terms` are typed, the types must be those of the agent's schema and of its negotiation. */

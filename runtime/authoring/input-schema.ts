@@ -1,9 +1,9 @@
 import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, type FieldViolation, invalidParams, violationsText } from '../../machines/protocol/errors.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { isStandardSchema, type StandardSchema, validated } from '../ports/standard-schema.ts'
 import { checkArgument, type Kind, kindOf } from '../primitives/options.ts'
-import type { AuthorizationReceived, MessageReceived } from './setup-work.ts'
 import { partsOf, textOf } from './words.ts'
 
 /** JSON Schema of an agent's `input`, as its card shows it, if there is one. Throws as {@link publishedSchema} does. */
@@ -144,4 +144,26 @@ function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
   const checked = validated(schema, value, field)
   if ('value' in checked) return checked.value
   throw invalidParams(...checked.violations)
+}
+
+/** A client's message to a work chart: while the task is interrupted or, with `messages: 'steer'`, while it works. */
+export interface MessageReceived {
+  readonly type: 'message.received'
+  readonly message: Message
+  /** Metadata and configuration of the message's request; missing if the request has neither. */
+  readonly request?: RequestDetails
+  /** The message as the schema of the state's question parsed it, if it has one. */
+  readonly answer?: unknown
+  /** The id of the state whose question is open; missing while the task works. */
+  readonly question?: string
+}
+
+/** An authorization that arrived out of band (`runtime.authorized`) while the work chart is tagged auth-required. Add it to the chart's `events`. */
+export interface AuthorizationReceived {
+  readonly type: 'authorization.received'
+  readonly data: unknown
+  /** The data as the schema of the state's question parsed it, if it has one. */
+  readonly answer?: unknown
+  /** The id of the state whose question is open. */
+  readonly question?: string
 }

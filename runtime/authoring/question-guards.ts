@@ -1,7 +1,6 @@
 import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
 import { isMachine, isWithin } from '../xstate/persisted-snapshot.ts'
 import { statesOf } from '../xstate/transition-counter.ts'
-import type { WorkTag } from './setup-work.ts'
 import { noteWrittenConfig, noteWrittenGuard } from '../xstate/written-chart.ts'
 
 /** Tags of states that ask. */
@@ -102,3 +101,6 @@ function areParallel(one: AnyStateNode, other: AnyStateNode): boolean {
   while (!isWithin(other, common)) common = common.parent as AnyStateNode
   return common.type === 'parallel' && common !== one && common !== other
 }
+
+/** Tags of a work chart's states that drive the task's life cycle. */
+export type WorkTag = 'input-required' | 'auth-required' | 'failed' | 'rejected'

@@ -13,16 +13,12 @@ import {
   type Values
 } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions } from '../primitives/options.ts'
-import { withQuestionGuards } from './question-guards.ts'
+import type { MessageReceived } from './input-schema.ts'
+import { withQuestionGuards, type WorkTag } from './question-guards.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
-
-/** Tags of a work chart's states that drive the task's life cycle. */
-export type WorkTag = 'input-required' | 'auth-required' | 'failed' | 'rejected'
 
 /** A message in a state's `meta`: its content, or a function of the chart's context that gives it. */
 export type WordsOf<Context> = Words | ((args: { context: Context }) => Words)
@@ -39,28 +35,6 @@ export interface WorkMeta<Context = MachineContext> {
   /** The JSON Schema that the client sees, of at most 16 KiB. Default: the one that the schema's library provides. */
   readonly jsonSchema?: Record<string, unknown>
   readonly reason?: WordsOf<Context>
-}
-
-/** A client's message to a work chart: while the task is interrupted or, with `messages: 'steer'`, while it works. */
-export interface MessageReceived {
-  readonly type: 'message.received'
-  readonly message: Message
-  /** Metadata and configuration of the message's request; missing if the request has neither. */
-  readonly request?: RequestDetails
-  /** The message as the schema of the state's question parsed it, if it has one. */
-  readonly answer?: unknown
-  /** The id of the state whose question is open; missing while the task works. */
-  readonly question?: string
-}
-
-/** An authorization that arrived out of band (`runtime.authorized`) while the work chart is tagged auth-required. Add it to the chart's `events`. */
-export interface AuthorizationReceived {
-  readonly type: 'authorization.received'
-  readonly data: unknown
-  /** The data as the schema of the state's question parsed it, if it has one. */
-  readonly answer?: unknown
-  /** The id of the state whose question is open. */
-  readonly question?: string
 }
 
 // The default of `setup` for no actors, actions or guards.

@@ -4,7 +4,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails, SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { Received } from '../../machines/task-events.ts'
 import { jsonBytes } from '../primitives/json.ts'
-import type { Scope } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
 import type { Question } from './questions.ts'
 import type { Failed, Rejected, WorkResult, WorkWords } from './words.ts'
 

@@ -21,7 +21,7 @@ import type { Absence } from './absences.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { PendingCalls } from './external-events.ts'
 import type { Observers } from './observers.ts'
-import type { RecoveryQueue } from './recovery.ts'
+import type { RecoveryQueue } from './recovery-queue.ts'
 
 /** One time of a context in memory. */
 export interface Stay {

@@ -2,7 +2,8 @@ import type { ContextFact } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Room } from '../access/call-context.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
-import type { ReadOptions, Scope, Store, StoredTask } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
+import type { ReadOptions, Store, StoredTask } from '../store/store.ts'
 import { completed, LARGE_BYTES, type WholeTaskReader } from '../streams/whole-task.ts'
 
 /** The error for calls that wait for a context that stops. */

@@ -10,8 +10,14 @@ import { TaskLedger, type TaskText } from '../commits/task-ledger.ts'
 import type { Effect, Turn } from '../commits/turn.ts'
 import { added } from '../primitives/collections.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
-import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
-import { restoredContext, savedContext, textOf, type SavedContext } from '../snapshots/snapshot-text.ts'
+import { restoredTask } from '../snapshots/restored-task.ts'
+import {
+  restoredContext,
+  savedContext,
+  textOf,
+  type SavedContext,
+  type RestoredTask
+} from '../snapshots/snapshot-text.ts'
 import { contextName, NOT_OWNER, type Commit, type ContextKey, type StoredContext } from '../store/store.ts'
 import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'

@@ -6,9 +6,10 @@ import { defaultLimits } from '../access/limits.ts'
 import { liveBytes } from '../access/unfinished-bytes.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
-import { loadContext, restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
-import { checkFormat, restoreFault } from '../snapshots/snapshot-text.ts'
-import type { ContextKey, Scope, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
+import { loadContext, restoredTask } from '../snapshots/restored-task.ts'
+import { checkFormat, restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
+import type { Scope } from '../store/rows.ts'
+import type { ContextKey, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
 import { NOT_RESTARTED } from './errors.ts'
 
 /**

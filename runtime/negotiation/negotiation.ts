@@ -8,39 +8,10 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { keptValue } from '../authoring/checked-words.ts'
 import { jsonSchemaOf } from '../authoring/input-schema.ts'
-import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/words.ts'
 import { isStandardSchema, type StandardSchema, validated } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
-import type { NegotiationArguments } from './per-message.ts'
-import { checkRespondChart, type RespondChart } from './respond-chart.ts'
-
-/** The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970; `round` is its number among the offers of both sides. */
-export interface OpenOffer<Terms = Record<string, unknown>> {
-  readonly offerId: string
-  readonly round: number
-  readonly terms: Terms
-  readonly expiresAtMs: number
-}
-
-/** Arguments of `respond`. */
-export interface RespondArguments<Terms = Record<string, unknown>> extends NegotiationArguments {
-  /** Terms that the client proposes with this message, if any: a counter-offer while an offer is open. */
-  readonly proposal: Terms | undefined
-  /** The agent's open offer, if it had not expired when the message arrived. */
-  readonly standing: OpenOffer<Terms> | undefined
-  /** Number of offers of both sides so far, including a proposal in this message. At `rounds`, the agent can make no further offer. */
-  readonly round: number
-}
-
-/** Answers of `respond`. */
-export type NegotiationAnswer<Terms = Record<string, unknown>> =
-  | Offered<Terms>
-  | Accepted<Terms>
-  | Accepted<undefined>
-  | Declined
-  | Reply
-  | Rejected
+import { checkRespondChart, type RespondChart, type RespondArguments, type NegotiationAnswer } from './respond-chart.ts'
 
 /** Options of a negotiation. */
 export interface NegotiationOptions<Terms extends object> {

@@ -10,12 +10,13 @@ import {
 import type { GuardPredicate } from 'xstate/guards'
 import { keptValue } from '../authoring/checked-words.ts'
 import type { None, Parameterized, Params, Provided } from '../authoring/setup-work.ts'
+import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/words.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
 import { onAbort } from '../primitives/promises.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { statesOf } from '../xstate/transition-counter.ts'
-import type { NegotiationAnswer, RespondArguments } from './negotiation.ts'
+import type { NegotiationArguments } from './per-message.ts'
 
 /** A message that a chart of a negotiation answers, as its event. */
 export interface MessageToAnswer<Terms = Record<string, unknown>> extends Omit<
@@ -157,4 +158,31 @@ function hasActiveChildren({
   readonly children: Readonly<Record<string, { getSnapshot(): { readonly status: string } }>>
 }): boolean {
   return Object.values(children).some(child => child.getSnapshot().status === 'active')
+}
+
+/** Arguments of `respond`. */
+export interface RespondArguments<Terms = Record<string, unknown>> extends NegotiationArguments {
+  /** Terms that the client proposes with this message, if any: a counter-offer while an offer is open. */
+  readonly proposal: Terms | undefined
+  /** The agent's open offer, if it had not expired when the message arrived. */
+  readonly standing: OpenOffer<Terms> | undefined
+  /** Number of offers of both sides so far, including a proposal in this message. At `rounds`, the agent can make no further offer. */
+  readonly round: number
+}
+
+/** Answers of `respond`. */
+export type NegotiationAnswer<Terms = Record<string, unknown>> =
+  | Offered<Terms>
+  | Accepted<Terms>
+  | Accepted<undefined>
+  | Declined
+  | Reply
+  | Rejected
+
+/** The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970; `round` is its number among the offers of both sides. */
+export interface OpenOffer<Terms = Record<string, unknown>> {
+  readonly offerId: string
+  readonly round: number
+  readonly terms: Terms
+  readonly expiresAtMs: number
 }

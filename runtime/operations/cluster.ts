@@ -1,6 +1,7 @@
 import type { ObservedCluster } from '../contexts/observers.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
+import type { ContextKey, Erasure, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
 /** The calls that only the node of a context can answer: its changes. */

@@ -6,11 +6,11 @@ import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { WebhookSender } from '../ports/webhook-sender.ts'
+import type { ReleasingMap } from '../primitives/collections.ts'
 import type { Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Membership } from './cluster.ts'
-import type { PendingSends } from './task-names.ts'
 
 /** Dependencies of the operations. */
 export interface OperationServices {
@@ -44,3 +44,6 @@ export interface Push {
   readonly webhooks: Webhooks
   readonly sender: WebhookSender
 }
+
+/** Pending messages by scope and key: their fingerprints, and promises that settle when they are done. */
+export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly end: Promise<unknown> }>

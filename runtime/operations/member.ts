@@ -1,4 +1,4 @@
-import type { RecoveryQueue } from '../contexts/recovery.ts'
+import type { RecoveryQueue } from '../contexts/recovery-queue.ts'
 import type { ChangeName, Member } from './cluster.ts'
 import { authorizeHere, type GivenAuthorization } from './deliver.ts'
 import { FORMAT } from '../snapshots/snapshot-text.ts'

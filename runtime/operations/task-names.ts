@@ -5,14 +5,12 @@ import type { CancelTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { CallContext, TaskName } from '../access/call-context.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
-import type { ReleasingMap } from '../primitives/collections.ts'
-import { type DeduplicationKey, taskNameKey } from '../store/rows.ts'
-import type { Scope } from '../store/store.ts'
+import { type DeduplicationKey, taskNameKey, type Scope } from '../store/rows.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
 import type { Place } from './cluster.ts'
 import { makeOnNode } from './deliver.ts'
-import type { OperationServices } from './dependencies.ts'
+import type { OperationServices, PendingSends } from './dependencies.ts'
 import { otherContext, type Outcome, routeMessage, type SendTerms, withdraw } from './route-message.ts'
 import { cancelTask } from './tasks.ts'
 
@@ -152,9 +150,6 @@ async function taskFor({ store }: OperationServices, scope: Scope, taskId: strin
 function answered(reply: Message): Last {
   return { contextId: (reply as Message & { contextId: string }).contextId, isOver: true }
 }
-
-/** Pending messages by scope and key: their fingerprints, and promises that settle when they are done. */
-export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly end: Promise<unknown> }>
 
 /**
  * Processes a resent message once: it gets the outcome of the first, even if it arrives while the first is pending. Another message

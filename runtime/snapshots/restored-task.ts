@@ -1,14 +1,12 @@
 import type { AnyStateMachine } from 'xstate'
 import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import type { TaskContext } from '../../machines/task.machine.ts'
 import { jsonLoss } from '../primitives/json.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { ContextKey, RestorableRow, Store, StoredContext } from '../store/store.ts'
-import type { SavedTimers } from '../timers/task-timers.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { checkFormat } from './snapshot-text.ts'
+import { checkFormat, type RestoredTask, type SavedTask } from './snapshot-text.ts'
 
 const cannot = 'This task cannot be resumed with the present agent:'
 
@@ -17,24 +15,6 @@ interface RestoringAgent {
   readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
   readonly version: string
   readonly migrate?: Migrate
-}
-
-/** A stored task: its actor, its timers, and the version of the agent that stored it. */
-export type SavedTask = PersistedSnapshot &
-  SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }
-
-/** A stored task, migrated and checked for the present agent. */
-export interface RestoredTask {
-  readonly row: RestorableRow
-  readonly saved: SavedTask
-  /** JSON text for XState to restore; without the work if that cannot be resumed. */
-  readonly text: string
-  /** Whether another version of the agent stored it. */
-  readonly isOther: boolean
-  /** Whether the author's `migrate` has converted it. */
-  readonly isMigrated: boolean
-  /** Why its work cannot be resumed. */
-  readonly error?: A2AError
 }
 
 /**

@@ -1,11 +1,13 @@
 import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
 import { BARGAINING, isEmpty, type ContextInput, type contextMachine } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import type { TaskContext } from '../../machines/task.machine.ts'
 import type { Seen, TaskText } from '../commits/task-ledger.ts'
 import { added, memoizeLast, NONE } from '../primitives/collections.ts'
+import type { RestorableRow } from '../store/store.ts'
 import type { DelayedEvent } from '../timers/delayed-events.ts'
+import type { SavedTimers } from '../timers/task-timers.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import type { RestoredTask } from './restored-task.ts'
 
 /** Format number of stored actors of taskchart's own charts. Texts without a format have format 1. */
 export const FORMAT = 1
@@ -149,3 +151,21 @@ function seenAt(actor: AnyActorRef): Seen {
 function isAsSeen({ actor, snapshot, below }: Seen): boolean {
   return actor.getSnapshot() === snapshot && below.every(isAsSeen)
 }
+
+/** A stored task, migrated and checked for the present agent. */
+export interface RestoredTask {
+  readonly row: RestorableRow
+  readonly saved: SavedTask
+  /** JSON text for XState to restore; without the work if that cannot be resumed. */
+  readonly text: string
+  /** Whether another version of the agent stored it. */
+  readonly isOther: boolean
+  /** Whether the author's `migrate` has converted it. */
+  readonly isMigrated: boolean
+  /** Why its work cannot be resumed. */
+  readonly error?: A2AError
+}
+
+/** A stored task: its actor, its timers, and the version of the agent that stored it. */
+export type SavedTask = PersistedSnapshot &
+  SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }

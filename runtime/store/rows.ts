@@ -4,7 +4,6 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { AuthenticationInfo } from '../../machines/protocol/push.ts'
 import type { TransitionCount } from '../xstate/transition-counter.ts'
-import type { Scope } from './store.ts'
 
 /**
  * Deduplication key of a message. `key` is unique in its scope, from the messageId and what the message addresses. `fingerprint`
@@ -163,4 +162,10 @@ export function fitsInto(within = Infinity): (bytes: number) => boolean {
     if (fits) left -= bytes
     return fits
   }
+}
+
+/** Owner of data. Scopes are isolated: the data of another scope does not exist for this one. */
+export interface Scope {
+  readonly tenant: string
+  readonly principal: string
 }

@@ -9,7 +9,8 @@ import type {
   StoredWebhook,
   StoreStatus,
   TransitionStore,
-  WebhookNote
+  WebhookNote,
+  Scope
 } from './rows.ts'
 
 /**
@@ -19,12 +20,6 @@ import type {
 export const NOT_OWNER = new A2AError('Overloaded', 'The context is moving to another node. Send the request again.', {
   retryAfterMs: 1000
 })
-
-/** Owner of data. Scopes are isolated: the data of another scope does not exist for this one. */
-export interface Scope {
-  readonly tenant: string
-  readonly principal: string
-}
 
 /** Identifies one context of one scope. All three are opaque strings with any characters. */
 export interface ContextKey extends Scope {

@@ -1,5 +1,6 @@
 import { ReleasingMap } from '../primitives/collections.ts'
-import { isSameScope, type Erasure, type Scope, type TaskEvent } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
+import { isSameScope, type Erasure, type TaskEvent } from '../store/store.ts'
 
 /** Receives a task's events after their commit, in order and without a gap. */
 export interface FeedListener {

@@ -1,6 +1,7 @@
 import { added, NONE } from '../primitives/collections.ts'
 import { onAbort } from '../primitives/promises.ts'
-import type { Scope, Store, TaskEvent } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
+import type { Store, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import type { FeedListener, TaskSubscriptions } from './subscriptions.ts'
 

@@ -3,7 +3,8 @@ import type { Room } from '../access/call-context.ts'
 import type { Limits } from '../access/limits.ts'
 import { turnEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
-import type { ContextKey, MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
+import type { ContextKey, MessageRow, ReadOptions, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvents, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 
 /** A task with more bytes than this is read and answered in pieces. */

@@ -1,7 +1,6 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import { operationOf } from '../../machines/protocol/operations.ts'
-import type { SpanAttributes } from './telemetry.ts'
 
 /**
  * Span attributes: those of OpenTelemetry's semantic conventions for errors, RPC, messaging and generative AI, and taskchart's own. None
@@ -94,3 +93,6 @@ function systemOf(binding: string | undefined): 'jsonrpc' | 'grpc' | undefined {
   if (binding === 'WEBSOCKET' || binding === 'JSONRPC') return 'jsonrpc'
   return binding === 'GRPC' ? 'grpc' : undefined
 }
+
+/** Attributes of a span or of its event, named by the semantic conventions. */
+export type SpanAttributes = Readonly<Record<string, string | number | boolean>>

@@ -1,5 +1,5 @@
 import { type Kind, withMethods } from '../primitives/options.ts'
-import { answerAttributes, errorAttributes, errorTypeOf } from './attributes.ts'
+import { answerAttributes, errorAttributes, errorTypeOf, type SpanAttributes } from './attributes.ts'
 import type { MetricSource } from './counters.ts'
 
 /**
@@ -7,9 +7,6 @@ import type { MetricSource } from './counters.ts'
  * `baggage`) by name, in lower case. Empty without a trace.
  */
 export type TraceCarrier = Readonly<Record<string, string>>
-
-/** Attributes of a span or of its event, named by the semantic conventions. */
-export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
 
 /** Start of a span. */
 export interface SpanStart {

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import type { WebhookBodyWriter } from '../ports/webhook-sender.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
-import type { StoredWebhook } from '../store/rows.ts'
-import { contextName, isSameScope, type Scope } from '../store/store.ts'
+import type { StoredWebhook, Scope } from '../store/rows.ts'
+import { contextName, isSameScope } from '../store/store.ts'
 import { DeliveryQueue, KeyedSemaphore, type OutletServices, ProgressWriter } from './delivery-queue.ts'
 
 /** Batch size of reads. */

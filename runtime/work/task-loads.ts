@@ -5,7 +5,8 @@ import { type Sharer, Shares } from '../access/shares.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
-import type { Scope, TaskSize } from '../store/store.ts'
+import type { Scope } from '../store/rows.ts'
+import type { TaskSize } from '../store/store.ts'
 import { LARGE_BYTES, readWhole } from '../streams/whole-task.ts'
 
 /** Memory limit of the process for loaded tasks, in multiples of `limits.referencedBytes`. */

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { REQUIREMENTS } from '../../adapters/conformance/requirements/requirements.ts'
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
-import type { Schema } from '../../machines/protocol/codec/values.ts'
+import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import {
   ListTasksResponseSchema,
   SendMessageResponseSchema,

@@ -77,7 +77,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'the end of one reason to pause a connection ends the others',
-    file: 'adapters/websocket/inbox.ts',
+    file: 'adapters/websocket/frame-limits.ts',
     unit: 'test/adapters/entry/reading.test.ts',
     find: 'if (this.#reasons.length === 0) this.#socket',
     replace: 'this.#socket'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { AgentClient } from '../../adapters/client/connect.ts'
+import type { AgentClient } from '../../adapters/client/agent-client.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { defaultLimits } from '../../runtime/access/limits.ts'
 import { createRuntime, type Agent, type Authorize, type Runtime } from '../../runtime/index.ts'

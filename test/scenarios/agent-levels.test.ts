@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import { acceptOffer, connect, offerIn, type AgentClient } from '../../adapters/client/connect.ts'
+import type { AgentClient } from '../../adapters/client/agent-client.ts'
+import { acceptOffer, connect, offerIn } from '../../adapters/client/connect.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import {
   accepted,

@@ -1,8 +1,8 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import { connect, type AgentClient, type ClientCredentials } from '../../client/connect.ts'
+import type { AgentClient } from '../../client/agent-client.ts'
+import { connect, type ClientCredentials } from '../../client/connect.ts'
 import { readApiKey, refusePassword } from '../arguments.ts'
-import { CommandError, usageError, type Io } from '../command.ts'
-import type { Environment } from '../text/terminal.ts'
+import { CommandError, usageError, type Io, type Environment } from '../command.ts'
 
 /** The options that identify the caller to an agent. */
 export const KEY_OPTIONS = { 'api-key': { type: 'string' }, header: { type: 'string', multiple: true } } as const

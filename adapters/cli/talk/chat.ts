@@ -3,15 +3,8 @@ import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type { Artifact, StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
-import {
-  acceptOffer,
-  type AgentClient,
-  answerSchemaOf,
-  declineOffer,
-  type Offer,
-  offerIn,
-  proposeTerms
-} from '../../client/connect.ts'
+import type { AgentClient } from '../../client/agent-client.ts'
+import { acceptOffer, answerSchemaOf, declineOffer, type Offer, offerIn, proposeTerms } from '../../client/connect.ts'
 import { nameQuestion } from '../../client/messages.ts'
 import { readArguments } from '../arguments.ts'
 import { type Command, EXIT, EXIT_CODES, type Io } from '../command.ts'
@@ -26,9 +19,10 @@ import {
   readAccess,
   withAgent
 } from './agent-connection.ts'
-import { exitCode, isActive, nothingYet, placeOf, showTurn, type Watched } from './follow.ts'
+import { exitCode, isActive, nothingYet, placeOf, showTurn } from './follow.ts'
 import { askAnswer, askFields, fieldsOfTerms } from './form.ts'
 import { contextFolder, ContextMemory, type LastContext } from './last-context.ts'
+import type { Watched } from './results.ts'
 import { eventsOf } from './watch.ts'
 
 /** The words that are no messages, and their help. */

@@ -5,9 +5,8 @@ import type {
   TaskArtifactUpdateEvent,
   TaskStatus
 } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
-import type { AgentClient } from '../../client/connect.ts'
+import type { AgentClient } from '../../client/agent-client.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
 import { paintState, type PasteLine, sendLine, watchLine } from '../text/format.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
@@ -21,7 +20,7 @@ import {
   withAgent
 } from './agent-connection.ts'
 import { artifactParts, bytesIn, messageParts } from './artifacts.ts'
-import { liveText, messageText, progressLines, showResults } from './results.ts'
+import { liveText, messageText, progressLines, showResults, type Watched, type Received } from './results.ts'
 
 /** The options of commands that follow a stream. */
 export const FOLLOW_OPTIONS = {
@@ -165,30 +164,6 @@ export function isActive(state: TaskState): boolean {
 export function exitCode(state: TaskState | undefined): number {
   if (state === undefined || state === 'TASK_STATE_COMPLETED') return EXIT.ok
   return isInterrupted(state) ? EXIT.waiting : EXIT.unsuccessful
-}
-
-/** How much of an artifact has arrived. */
-interface Received {
-  readonly name: string
-  /** The number of chunks. An artifact of the first snapshot counts its parts, since its chunks are unknown. */
-  readonly chunks: number
-  readonly bytes: number
-}
-
-/** The events of a stream so far. */
-export interface Watched {
-  contextId?: string | undefined
-  /** The task as of the last event, if the agent opened one. */
-  task?: { readonly id: string; readonly state: TaskState }
-  /** The agent's message with the newest status: the question of a task that waits. */
-  question?: Message | undefined
-  /** The answer, if the agent opened no task. */
-  message?: Message
-  /** The task's artifacts, by their ids. */
-  artifacts: Map<string, Received>
-  /** The agent's last message or artifact in this state, in one line. */
-  newest?: string | undefined
-  isLost: boolean
 }
 
 export function nothingYet(): Watched {

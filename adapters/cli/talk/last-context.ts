@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
+import type { Environment } from '../command.ts'
 import { makeFolder } from '../files.ts'
-import type { Environment } from '../text/terminal.ts'
 
 /** Where a chat stopped: its context, and its task if that had not ended. */
 export interface LastContext {

@@ -1,13 +1,12 @@
 import { type Offer, offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Artifact, StreamResponse, TaskStatus } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
-import { stateText } from '../../../machines/protocol/states.ts'
+import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import { answerSchemaOf } from '../../client/messages.ts'
 import type { Io } from '../command.ts'
 import { expectedText, lengthText } from '../text/format.ts'
 import { oneLine, plain, sizeText } from '../text/terminal.ts'
 import { bytesIn, type Given, messageParts, saveGiven } from './artifacts.ts'
-import type { Watched } from './follow.ts'
 
 interface ResultOptions {
   /** The folder for files. Without it, only their names are printed. */
@@ -133,4 +132,28 @@ function durationText(ms: number): string {
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
   const last = String(rest).padStart(2, '0')
   return hours === 0 ? `${minutes}:${last}` : `${hours}:${String(minutes).padStart(2, '0')}:${last}`
+}
+
+/** The events of a stream so far. */
+export interface Watched {
+  contextId?: string | undefined
+  /** The task as of the last event, if the agent opened one. */
+  task?: { readonly id: string; readonly state: TaskState }
+  /** The agent's message with the newest status: the question of a task that waits. */
+  question?: Message | undefined
+  /** The answer, if the agent opened no task. */
+  message?: Message
+  /** The task's artifacts, by their ids. */
+  artifacts: Map<string, Received>
+  /** The agent's last message or artifact in this state, in one line. */
+  newest?: string | undefined
+  isLost: boolean
+}
+
+/** How much of an artifact has arrived. */
+export interface Received {
+  readonly name: string
+  /** The number of chunks. An artifact of the first snapshot counts its parts, since its chunks are unknown. */
+  readonly chunks: number
+  readonly bytes: number
 }

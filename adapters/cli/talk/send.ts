@@ -1,5 +1,5 @@
 import type { Message } from '../../../machines/protocol/parts.ts'
-import type { AgentClient } from '../../client/connect.ts'
+import type { AgentClient } from '../../client/agent-client.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
 import { readAccess } from './agent-connection.ts'

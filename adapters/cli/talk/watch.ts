@@ -1,6 +1,6 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
-import type { AgentClient } from '../../client/connect.ts'
+import type { AgentClient } from '../../client/agent-client.ts'
 import { passed } from '../../client/retries/retried-calls.ts'
 import { stateOf } from '../../client/requests.ts'
 import { isUnsupported } from '../../client/state/followed-task.ts'

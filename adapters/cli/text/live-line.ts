@@ -1,7 +1,6 @@
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import type { Output } from '../command.ts'
+import type { Output, Terminal } from '../command.ts'
 import { cutToWidth } from './format.ts'
-import type { Terminal } from './terminal.ts'
 
 /** Prints the progress of a command. */
 export interface Reporter {

@@ -1,11 +1,4 @@
-import { usageError } from '../command.ts'
-
-/** A terminal whose last line can be rewritten. */
-export interface Terminal {
-  /** Its current width, in characters. */
-  readonly columns: number
-  readonly hasColours: boolean
-}
+import { usageError, type Terminal, type Environment, type Colours } from '../command.ts'
 
 /** A stream that may be a terminal: `process.stderr`. */
 interface MaybeTerminal {
@@ -13,9 +6,6 @@ interface MaybeTerminal {
   readonly columns?: number
   hasColors?(env: object): boolean
 }
-
-/** Environment variables. */
-export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The same terminal, with or without colours. */
 export function withColours(terminal: Terminal | undefined, hasColours: boolean): Terminal | undefined {
@@ -54,12 +44,6 @@ const STYLES = {
 } as const
 
 export type Style = keyof typeof STYLES
-
-/** Whether an output shows colours. */
-export interface Colours {
-  readonly stdout: boolean
-  readonly stderr: boolean
-}
 
 /** Text in a style, where there are colours. */
 export function styled(hasColours: boolean, style: Style, text: string): string {

@@ -3,7 +3,7 @@ import type { SendMessageResponse, StreamResponse, Task } from '../../../machine
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { type Clock, systemClock } from '../../../runtime/ports/clock.ts'
-import type { AgentClient } from '../connect.ts'
+import type { AgentClient } from '../agent-client.ts'
 import { nameQuestion } from '../messages.ts'
 import { passed } from '../retries/retried-calls.ts'
 import { foldTask } from './fold-task.ts'

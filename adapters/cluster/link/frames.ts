@@ -1,11 +1,12 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
-import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
+import { tryDecode, type Schema } from '../../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { text, type Schema } from '../../../machines/protocol/codec/values.ts'
+import { text } from '../../../machines/protocol/codec/values.ts'
 import { A2AError, ERRORS, isA2AError, type ErrorCode, type FieldViolation } from '../../../machines/protocol/errors.ts'
 import { CHANGE_NAMES, type ChangeName } from '../../../runtime/operations/cluster.ts'
-import type { Erasure, Scope, TaskEvent } from '../../../runtime/store/store.ts'
+import type { Scope } from '../../../runtime/store/rows.ts'
+import type { Erasure, TaskEvent } from '../../../runtime/store/store.ts'
 
 /** A request to another node. Each has a number of its own on its connection. */
 export type Request =

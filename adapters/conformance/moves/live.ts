@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { Listening } from '../binding-test.ts'
 import { artifactsTold, noteChunks, noteStopped } from './opening.ts'
 import { fieldsOf, outcomeText, refusalText } from '../requirements/needs.ts'
-import type { Listening, SubjectUnderTest } from '../subject-under-test.ts'
+import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Waits for the task, with streams open. */
 export async function follow(subject: SubjectUnderTest): Promise<void> {

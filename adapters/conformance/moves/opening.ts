@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Artifact, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
-import type { BindingTest } from '../binding-test.ts'
+import { type BindingTest, type Rest, stateIn } from '../binding-test.ts'
 import { Unanswered } from '../callers/caller.ts'
 import { fieldsOf, itemsOf, refusalText } from '../requirements/needs.ts'
-import { type Rest, stateIn, type SubjectUnderTest } from '../subject-under-test.ts'
+import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** The time between first and last event that distinguishes progress from an answer at the end. */
 const TELLING_MS = 250

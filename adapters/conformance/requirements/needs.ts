@@ -6,7 +6,6 @@ import { message } from '../../../machines/protocol/codec/message.ts'
 import { type ErrorCode, ERRORS } from '../../../machines/protocol/errors.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from '../../../machines/protocol/security.ts'
 import type { Binding } from '../../client/card/bindings.ts'
-import type { Outcome } from '../binding-test.ts'
 import type { Refusal, Terms } from '../callers/caller.ts'
 
 /** The prerequisites of requirements, with the reason for skipping if one is missing. */
@@ -164,3 +163,6 @@ export function fieldsOf(value: unknown): Record<string, unknown> {
 export function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
+
+/** The answer to an operation: a result or an error. */
+export type Outcome = { readonly result: unknown; readonly extensions: string } | { readonly refusal: Refusal }

@@ -1,14 +1,8 @@
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import type { Observation } from '../../../runtime/contexts/observers.ts'
-import {
-  type Commit,
-  type ContextKey,
-  type Erasure,
-  isErased,
-  type Scope,
-  type TaskEvent
-} from '../../../runtime/store/store.ts'
+import type { Scope } from '../../../runtime/store/rows.ts'
+import { type Commit, type ContextKey, type Erasure, isErased, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
 import { type Kept, Recent, shownTitle, wordsOf } from './recent.ts'
 import type { Redact } from './seen-step.ts'

@@ -1,5 +1,5 @@
-import { fitting } from '../../../runtime/store/rows.ts'
-import type { Scope, TaskCursor, TaskQuery } from '../../../runtime/store/store.ts'
+import { fitting, type Scope } from '../../../runtime/store/rows.ts'
+import type { TaskCursor, TaskQuery } from '../../../runtime/store/store.ts'
 import { originalText, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Session } from '../session/session.ts'
 import { TASK_AT, taskOf, type PgContext, type PgTask } from '../write/row-shapes.ts'

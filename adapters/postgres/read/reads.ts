@@ -1,4 +1,4 @@
-import { summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
+import { summed, type SendRow, type StateCounts, type StoredWebhook, type Scope } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey,
   JournalRow,
@@ -7,7 +7,6 @@ import type {
   OpenTasksFilter,
   ReadOptions,
   RestorableRow,
-  Scope,
   StoredContext,
   StoredTask,
   TaskChoice,

@@ -1,5 +1,5 @@
-import { fitsInto } from '../../../runtime/store/rows.ts'
-import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
+import { fitsInto, type Scope } from '../../../runtime/store/rows.ts'
+import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../../../runtime/store/task-record.ts'
 import { DamagedRow, originalText, sumOf, unlessDamaged } from '../../rows/damage.ts'
 import { applyRows, checkCount } from '../../rows/commit-rows.ts'

@@ -1,5 +1,4 @@
-import type { NewWebhook, WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
-import type { Scope } from '../../../runtime/store/store.ts'
+import type { NewWebhook, WebhookProgress, WebhookRow, Scope } from '../../../runtime/store/rows.ts'
 import type { WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
 import { reading, storedText, sumOf, unlessDamaged } from '../../rows/damage.ts'
 import type { Field, Session } from '../session/session.ts'

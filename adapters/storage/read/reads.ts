@@ -1,5 +1,12 @@
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
-import { fitsInto, type SendRow, type StateCounts, type StoredWebhook, summed } from '../../../runtime/store/rows.ts'
+import {
+  fitsInto,
+  type SendRow,
+  type StateCounts,
+  type StoredWebhook,
+  summed,
+  type Scope
+} from '../../../runtime/store/rows.ts'
 import type {
   ContextKey,
   JournalRow,
@@ -8,7 +15,6 @@ import type {
   OpenTasksFilter,
   ReadOptions,
   RestorableRow,
-  Scope,
   StoredContext,
   StoredTask,
   TaskChoice,

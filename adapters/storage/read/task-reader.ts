@@ -1,10 +1,9 @@
 import { LruCache } from '../../../runtime/primitives/collections.ts'
-import { fitsInto } from '../../../runtime/store/rows.ts'
+import { fitsInto, type Scope } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey,
   MessageRow,
   ReadOptions,
-  Scope,
   StoredTask,
   TaskChoice,
   TaskEvent,

@@ -1,5 +1,4 @@
-import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
-import type { Scope } from '../../../runtime/store/store.ts'
+import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow, Scope } from '../../../runtime/store/rows.ts'
 import type { WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
 import { reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'

@@ -14,9 +14,9 @@ import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { accepted, declined, offer, rejected, reply, type Words } from '../../../runtime/authoring/words.ts'
 import { opinionOf } from '../../../runtime/negotiation/bargaining.ts'
-import { checkedTerms, type Negotiation, type NegotiationAnswer } from '../../../runtime/negotiation/negotiation.ts'
+import { checkedTerms, type Negotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import type { ByName } from '../plan/cases.ts'
+import type { ByName, Response, BargainCases } from '../plan/cases.ts'
 import { endless } from '../run/stub-actors.ts'
 
 /** A client's answer without generated ids. An offer's time is in milliseconds since the start of the path. */
@@ -150,9 +150,6 @@ function meaning(
   }
 }
 
-/** A result of the author's `respond`: an answer, or an Error that it throws. */
-export type Response = NegotiationAnswer<object> | Error
-
 /** One event of a negotiation under test: a message of the client, the result of `respond`, or time. */
 export type BargainMove =
   | { readonly type: 'words'; readonly name: string; readonly words: Words }
@@ -180,16 +177,6 @@ export function describeBargainMove(move: BargainMove): string {
     default:
       return `${move.delayMs} ms pass`
   }
-}
-
-/** The inputs of a negotiation. */
-export interface BargainCases {
-  /** Free text that the client may send. */
-  readonly requests: ByName<Words>
-  /** Terms that both sides may propose. */
-  readonly terms: ByName<object>
-  /** The results of `respond`. Default: every kind of answer, with these terms, and an error. */
-  readonly responses?: ByName<unknown> | undefined
 }
 
 /** The answers that `respond` may give. */

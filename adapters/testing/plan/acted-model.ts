@@ -7,20 +7,8 @@ import { statesOf } from '../../../runtime/xstate/transition-counter.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
-import {
-  BEGINS,
-  changedInPlace,
-  modelOf,
-  MOST_TURNS,
-  QUIET,
-  Schedule,
-  withoutChange,
-  type Ahead,
-  type Model,
-  type Timer,
-  type Turn
-} from './model.ts'
-import { eventOf, heardBy, type ChartMove, type HeardMove } from './moves.ts'
+import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Model } from './model.ts'
+import { eventOf, heardBy, type ChartMove, type HeardMove, type Timer, type Turn, type Ahead } from './moves.ts'
 import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
 
 /** The model of an agent's work. Charts among its actors are walked too, and snapshots of actors are events. */

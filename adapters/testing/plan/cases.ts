@@ -1,14 +1,6 @@
-import type { AnyActorLogic, EventObject } from 'xstate'
-import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import type { AgentDescription } from '../../../runtime/agent/agent-card.ts'
+import type { EventObject } from 'xstate'
 import type { ArtifactWords, Words } from '../../../runtime/authoring/words.ts'
-import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
-import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
-import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import type { BargainCases } from '../negotiation/model.ts'
-import type { MadeCases } from './made-cases.ts'
-import { isCallback } from './unmodelled.ts'
+import type { NegotiationAnswer } from '../../../runtime/negotiation/respond-chart.ts'
 
 /** Inputs by name. The names appear in the names of tests. */
 export type ByName<T> = Readonly<Record<string, T>>
@@ -61,71 +53,25 @@ export interface AllCases {
   readonly memory: (context: unknown) => unknown
 }
 
-/** Adds defaults, and values generated from schemas. Throws TypeError for an unknown member. */
-export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate, work }: Agent): AllCases {
-  const isBargaining = isNegotiation(negotiate)
-  checkOptions(given, CASES, 'cases', "cases: { opening: { start: 'start' } }")
-  const {
-    opening,
-    messages = { 'an answer': 'an answer', ...made.messages },
-    authorizations = { 'an authorization': undefined, ...made.authorizations }
-  } = given
-  const { results = {}, events = {}, memory = context => context } = given
-  const { terms = made.terms, requests = { words: 'words' } } = given
-  const callbacks = callbacksIn(work)
-  const bargains = { requests, terms, responses: results['respond'] }
-  const opened = opening ?? (isBargaining ? { 'a deal': 'a deal' } : { ...examplesOf(skills), ...made.opening })
-  const openings = Object.entries(opened).map(([name, given]): [string, OpeningCase] => [
-    name,
-    isOpening(given) ? given : { words: given, earlier: [] }
-  ])
-  const all = isBargaining ? openings.flatMap(one => dealsOf(one, terms)) : openings
-  return {
-    openings: Object.fromEntries(all),
-    bargains,
-    isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined),
-    messages,
-    authorizations,
-    events,
-    memory,
-    resultsOf: src => results[src] ?? (callbacks.has(src) ? { fails: ANY_RESULT.fails } : ANY_RESULT)
-  }
+/** Cases generated from schemas, as defaults. */
+export interface MadeCases {
+  readonly opening: ByName<Words>
+  readonly terms: ByName<object>
+  readonly messages: ByName<Words>
+  readonly authorizations: ByName<unknown>
+  /** Whether there are schemas, and fast-check is not installed. */
+  readonly lacksGenerator?: true
 }
 
-const GROUP: Kind = [isObject, 'an object that gives each a name']
+/** A result of the author's `respond`: an answer, or an Error that it throws. */
+export type Response = NegotiationAnswer<object> | Error
 
-const CASES: OptionKinds<Cases> = {
-  opening: GROUP,
-  terms: GROUP,
-  requests: GROUP,
-  messages: GROUP,
-  authorizations: GROUP,
-  results: GROUP,
-  events: GROUP,
-  memory: functionFor('a function of the context')
-}
-
-const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
-
-/** The actors of a chart that are callbacks, by `src`. They are never done. */
-function callbacksIn(work: Agent['work']): ReadonlySet<string> {
-  if (typeof work !== 'object') return new Set()
-  const actors = Object.entries(work.implementations.actors as Readonly<Record<string, AnyActorLogic>>)
-  return new Set(
-    actors.flatMap(([src, logic]) => (isMachine(logic) ? [...callbacksIn(logic)] : isCallback(logic) ? [src] : []))
-  )
-}
-
-function examplesOf(skills: AgentDescription['skills'] = []): ByName<Words> {
-  const examples = skills.flatMap(({ examples = [] }) => examples)
-  return Object.fromEntries((examples.length === 0 ? ['start'] : examples).map(example => [example, example]))
-}
-
-/** An opening message for each of the terms. */
-function dealsOf([name, opening]: [string, OpeningCase], terms: ByName<object>): [string, OpeningCase][] {
-  return Object.entries(terms).map(([on, terms]) => [`${name} on ${on}`, { ...opening, terms }])
-}
-
-function isOpening(given: Words | OpeningCase): given is OpeningCase {
-  return typeof given === 'object' && 'words' in given
+/** The inputs of a negotiation. */
+export interface BargainCases {
+  /** Free text that the client may send. */
+  readonly requests: ByName<Words>
+  /** Terms that both sides may propose. */
+  readonly terms: ByName<object>
+  /** The results of `respond`. Default: every kind of answer, with these terms, and an error. */
+  readonly responses?: ByName<unknown> | undefined
 }

@@ -4,9 +4,9 @@ import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import type { AllCases } from './cases.ts'
-import { livingIn, nextTimer, type Turn } from './model.ts'
+import { livingIn, nextTimer } from './model.ts'
 import { shownIn } from './actors-in.ts'
-import { eventOf, heardBy, type HeardMove, type InnerMove, type Move } from './moves.ts'
+import { eventOf, heardBy, type HeardMove, type InnerMove, type Move, type Turn } from './moves.ts'
 
 /** A refused move, and its error code. */
 export interface Refused {

@@ -1,25 +1,21 @@
-import type { AnyStateMachine } from 'xstate'
+import type { AnyStateMachine, AnyActorLogic } from 'xstate'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type { AgentDescription } from '../../../runtime/agent/described-card.ts'
 import { publishedSchema } from '../../../runtime/authoring/input-schema.ts'
-import type { WorkMeta, WorkTag } from '../../../runtime/authoring/setup-work.ts'
+import type { WorkTag } from '../../../runtime/authoring/question-guards.ts'
+import type { WorkMeta } from '../../../runtime/authoring/setup-work.ts'
 import type { Words } from '../../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { type StandardSchema, validated } from '../../../runtime/ports/standard-schema.ts'
+import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { statesOf } from '../../../runtime/xstate/transition-counter.ts'
-import type { ByName } from './cases.ts'
+import type { ByName, MadeCases, OpeningCase, Cases, AllCases } from './cases.ts'
 import type { Model } from './model.ts'
 import type * as payloads from './payloads.ts'
 import { type Border, guardBorders } from './payloads.ts'
-
-/** Cases generated from schemas, as defaults. */
-export interface MadeCases {
-  readonly opening: ByName<Words>
-  readonly terms: ByName<object>
-  readonly messages: ByName<Words>
-  readonly authorizations: ByName<unknown>
-  /** Whether there are schemas, and fast-check is not installed. */
-  readonly lacksGenerator?: true
-}
+import { isCallback } from './unmodelled.ts'
 
 /** Loads what generates values. */
 export type LoadPayloads = () => Promise<Payloads>
@@ -149,4 +145,73 @@ export class DrawWatch {
       for (const name of ['randomUUID', 'getRandomValues']) Reflect.deleteProperty(crypto, name)
     }
   }
+}
+
+/** Adds defaults, and values generated from schemas. Throws TypeError for an unknown member. */
+export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate, work }: Agent): AllCases {
+  const isBargaining = isNegotiation(negotiate)
+  checkOptions(given, CASES, 'cases', "cases: { opening: { start: 'start' } }")
+  const {
+    opening,
+    messages = { 'an answer': 'an answer', ...made.messages },
+    authorizations = { 'an authorization': undefined, ...made.authorizations }
+  } = given
+  const { results = {}, events = {}, memory = context => context } = given
+  const { terms = made.terms, requests = { words: 'words' } } = given
+  const callbacks = callbacksIn(work)
+  const bargains = { requests, terms, responses: results['respond'] }
+  const opened = opening ?? (isBargaining ? { 'a deal': 'a deal' } : { ...examplesOf(skills), ...made.opening })
+  const openings = Object.entries(opened).map(([name, given]): [string, OpeningCase] => [
+    name,
+    isOpening(given) ? given : { words: given, earlier: [] }
+  ])
+  const all = isBargaining ? openings.flatMap(one => dealsOf(one, terms)) : openings
+  return {
+    openings: Object.fromEntries(all),
+    bargains,
+    isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined),
+    messages,
+    authorizations,
+    events,
+    memory,
+    resultsOf: src => results[src] ?? (callbacks.has(src) ? { fails: ANY_RESULT.fails } : ANY_RESULT)
+  }
+}
+
+const GROUP: Kind = [isObject, 'an object that gives each a name']
+
+const CASES: OptionKinds<Cases> = {
+  opening: GROUP,
+  terms: GROUP,
+  requests: GROUP,
+  messages: GROUP,
+  authorizations: GROUP,
+  results: GROUP,
+  events: GROUP,
+  memory: functionFor('a function of the context')
+}
+
+const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
+
+/** The actors of a chart that are callbacks, by `src`. They are never done. */
+function callbacksIn(work: Agent['work']): ReadonlySet<string> {
+  if (typeof work !== 'object') return new Set()
+  const actors = Object.entries(work.implementations.actors as Readonly<Record<string, AnyActorLogic>>)
+  return new Set(
+    actors.flatMap(([src, logic]) => (isMachine(logic) ? [...callbacksIn(logic)] : isCallback(logic) ? [src] : []))
+  )
+}
+
+function examplesOf(skills: AgentDescription['skills'] = []): ByName<Words> {
+  const examples = skills.flatMap(({ examples = [] }) => examples)
+  return Object.fromEntries((examples.length === 0 ? ['start'] : examples).map(example => [example, example]))
+}
+
+/** An opening message for each of the terms. */
+function dealsOf([name, opening]: [string, OpeningCase], terms: ByName<object>): [string, OpeningCase][] {
+  return Object.entries(terms).map(([on, terms]) => [`${name} on ${on}`, { ...opening, terms }])
+}
+
+function isOpening(given: Words | OpeningCase): given is OpeningCase {
+  return typeof given === 'object' && 'words' in given
 }

@@ -1,78 +1,11 @@
-import type {
-  AnyActorRef,
-  AnyMachineSnapshot,
-  AnyStateMachine,
-  EventObject,
-  ExecutableActionsFrom,
-  Snapshot
-} from 'xstate'
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom } from 'xstate'
 import { pureStart, pureStep, sendsSnapshots } from '../../../runtime/xstate/pure-step.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
-import { heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
+import { heardBy, type ChartMove, type InnerMove, type OwnMove, type Timer, type Turn } from './moves.ts'
 import { replaced, StandIns, Unmodelled, unread } from './unmodelled.ts'
-
-/** A pending delayed event. */
-export interface Timer {
-  /** Unique among pending timers: the author's id, or the type of the event, with a number if that is taken. */
-  readonly id: string
-  /** The id of `cancel`, if it has one. */
-  readonly sendId?: string | undefined
-  readonly event: EventObject
-  /** Milliseconds since the start of the path. */
-  readonly dueMs: number
-  /** Whether it goes to another actor. */
-  readonly isSent: boolean
-  /** The paths of the actors that sent and receive it, if charts among the actors are walked too. */
-  readonly route?: Route
-}
-
-/** The way of an event, from actor to actor. The path of the chart itself is empty. */
-export interface Route {
-  readonly from: string
-  readonly to: string
-}
-
-/** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
-export type Turn = Snapshot<unknown> & {
-  readonly chart: AnyMachineSnapshot
-  /** The key of the open question. */
-  readonly asks: string | undefined
-  /** The events that it emitted. */
-  readonly words: readonly unknown[]
-  /** Whether the chart received an event, or has begun; else a delayed event of its own went to an actor. */
-  readonly hasMoved: boolean
-  /** The events that it sent to actors. */
-  readonly sent: readonly EventObject[]
-  readonly timers: readonly Timer[]
-  /**
-   * The timers that `cancel` finds, by `sendId`. As in XState a second timer with an id takes the id from the first, which then fires in any
-   * case. After either has fired the id finds none.
-   */
-  readonly cancelable: Readonly<Record<string, Timer>>
-  /** The events that it sent to itself without a delay, which it receives before any other. */
-  readonly inbox: readonly EventObject[]
-  /** The actors of the chart that have ended. It keeps them until it leaves the state that invoked them. */
-  readonly ended: readonly AnyActorRef[]
-  readonly nowMs: number
-  /** The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due with it. */
-  readonly passed: readonly Turn[]
-  /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
-  readonly ahead?: readonly Ahead[]
-  /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Then its question was told. */
-  readonly asked?: Turn
-  /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
-  readonly births?: Readonly<Record<string, number>>
-}
-
-/** A turn to come, its event, and the actor that sent it; the chart itself has no name. */
-export interface Ahead {
-  readonly event: EventObject
-  readonly by: string | undefined
-  readonly turn: Turn
-}
 
 /** A chart as a pure function of moves. */
 export interface Model<Move = ChartMove> {

@@ -1,7 +1,6 @@
-import type { AnyMachineSnapshot, EventObject } from 'xstate'
+import type { AnyMachineSnapshot, EventObject, AnyActorRef, Snapshot } from 'xstate'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import type { Timer } from './model.ts'
 import { answered, isGiven, type Heard } from '../../../runtime/work/chart-question.ts'
 import { actorAt, endedIn } from './actors-in.ts'
 
@@ -100,4 +99,64 @@ export function describeMove(move: Move | ChartMove): string {
 /** A path as a sentence. */
 export function sentenceOf(opening: string, moves: readonly Move[]): string {
   return [`opened by "${opening}"`, ...moves.map(describeMove)].join(', then ')
+}
+
+/** A pending delayed event. */
+export interface Timer {
+  /** Unique among pending timers: the author's id, or the type of the event, with a number if that is taken. */
+  readonly id: string
+  /** The id of `cancel`, if it has one. */
+  readonly sendId?: string | undefined
+  readonly event: EventObject
+  /** Milliseconds since the start of the path. */
+  readonly dueMs: number
+  /** Whether it goes to another actor. */
+  readonly isSent: boolean
+  /** The paths of the actors that sent and receive it, if charts among the actors are walked too. */
+  readonly route?: Route
+}
+
+/** The way of an event, from actor to actor. The path of the chart itself is empty. */
+export interface Route {
+  readonly from: string
+  readonly to: string
+}
+
+/** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
+export type Turn = Snapshot<unknown> & {
+  readonly chart: AnyMachineSnapshot
+  /** The key of the open question. */
+  readonly asks: string | undefined
+  /** The events that it emitted. */
+  readonly words: readonly unknown[]
+  /** Whether the chart received an event, or has begun; else a delayed event of its own went to an actor. */
+  readonly hasMoved: boolean
+  /** The events that it sent to actors. */
+  readonly sent: readonly EventObject[]
+  readonly timers: readonly Timer[]
+  /**
+   * The timers that `cancel` finds, by `sendId`. As in XState a second timer with an id takes the id from the first, which then fires in any
+   * case. After either has fired the id finds none.
+   */
+  readonly cancelable: Readonly<Record<string, Timer>>
+  /** The events that it sent to itself without a delay, which it receives before any other. */
+  readonly inbox: readonly EventObject[]
+  /** The actors of the chart that have ended. It keeps them until it leaves the state that invoked them. */
+  readonly ended: readonly AnyActorRef[]
+  readonly nowMs: number
+  /** The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due with it. */
+  readonly passed: readonly Turn[]
+  /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
+  readonly ahead?: readonly Ahead[]
+  /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Then its question was told. */
+  readonly asked?: Turn
+  /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
+  readonly births?: Readonly<Record<string, number>>
+}
+
+/** A turn to come, its event, and the actor that sent it; the chart itself has no name. */
+export interface Ahead {
+  readonly event: EventObject
+  readonly by: string | undefined
+  readonly turn: Turn
 }

@@ -3,8 +3,7 @@ import type { TaskState } from '../../../machines/protocol/states.ts'
 import { reasonOf } from '../../../machines/task.machine.ts'
 import { endedFor, toOutcome, toWorkEvent } from '../../../runtime/authoring/checked-words.ts'
 import { askedQuestion, reasonIn } from '../../../runtime/work/chart-question.ts'
-import type { Turn } from './model.ts'
-import type { ChartMove, Move } from './moves.ts'
+import type { ChartMove, Move, Turn } from './moves.ts'
 
 /** An event of a task for comparison: without generated ids and times. */
 export type ComparedEvent =

@@ -4,7 +4,7 @@ import { isMachine, activeStates } from '../../../runtime/xstate/persisted-snaps
 import { ending } from '../run/stub-actors.ts'
 import { actorsIn } from './actors-in.ts'
 import type { Cases } from './cases.ts'
-import type { Turn } from './model.ts'
+import type { Turn } from './moves.ts'
 
 /** The model cannot follow a step, since no case gives something. The message says what, and the line to add. */
 export class Unmodelled extends Error {

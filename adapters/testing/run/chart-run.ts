@@ -16,8 +16,16 @@ import { transitionName } from '../../../runtime/xstate/transition-counter.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
 import { actorAt, actorsIn, endedIn, shownIn } from '../plan/actors-in.ts'
-import { MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
-import { describeMove, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
+import { MOST_TURNS } from '../plan/model.ts'
+import {
+  describeMove,
+  heardBy,
+  type ChartMove,
+  type HeardMove,
+  type InnerMove,
+  type Timer,
+  type Turn
+} from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
 import { endActor, ending, showSnapshot, withLeaves } from './stub-actors.ts'
 

@@ -1,5 +1,3 @@
-import type { SendMessageResponse, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { CallContext, Conditions } from '../../../runtime/access/call-context.ts'
 import { systemClock, withLongTimers } from '../../../runtime/ports/clock.ts'
@@ -9,7 +7,8 @@ import { connect } from '../../client/connect.ts'
 import { serve, type Served } from '../../serve/serve.ts'
 import { driverOf, SQLITE_PACKAGE } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
-import type { Manner } from './path-run.ts'
+import type { Caller } from './official-caller.ts'
+import type { DiskName, Interlude } from './world.ts'
 
 /** The drivers of paths: an actor of the chart alone, or a client through a runtime. */
 export const DRIVERS = {
@@ -71,17 +70,6 @@ export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Pro
   return { drivers: allDrivers.filter(driver => !missing.includes(driver)), lacks }
 }
 
-/** A client of the agent in a test. */
-export interface Caller {
-  /** Sends a message without waiting for the task. */
-  send(message: Message): Promise<SendMessageResponse>
-  /** The events of a task after a generation, including future ones. */
-  events(taskId: string, after: number, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
-  task(taskId: string): Promise<Task>
-  cancel(taskId: string): Promise<Task>
-  close(): Promise<void>
-}
-
 /** How an agent is called: in process, or over a binding. */
 export interface Access {
   readonly reach: 'in process' | 'WEBSOCKET' | 'JSONRPC' | 'HTTP+JSON'
@@ -128,4 +116,11 @@ async function withOurs(served: Served, binding: string): Promise<Caller> {
 async function withOfficial(served: Served, binding: string): Promise<Caller> {
   const { officialCaller } = await import('./official-caller.ts')
   return { ...(await officialCaller(served.url, binding)), close: () => served.close() }
+}
+
+/** How a path is walked: how the agent is called, and what happens to its process between steps. */
+export interface Manner extends Access {
+  readonly interlude: Interlude
+  /** The storage of its tasks. Default memory. */
+  readonly disk?: DiskName
 }

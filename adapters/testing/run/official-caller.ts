@@ -1,10 +1,11 @@
 import * as sdk from '@a2a-js/sdk'
 import { ClientFactory, ClientFactoryOptions, type RequestOptions } from '@a2a-js/sdk/client'
 import { A2AError, ERROR_INFO, ERRORS } from '../../../machines/protocol/errors.ts'
+import type { SendMessageResponse, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
-import type { Caller } from './drivers.ts'
 
 checkPackages(['@a2a-js/sdk'])
 
@@ -52,4 +53,15 @@ function rethrown(error: unknown): never {
   if (envelopeCode === ERRORS.RateLimited.code || statusCode === ERRORS.RateLimited.http)
     throw new A2AError('RateLimited', message, { cause: error })
   throw fromWireError({ message, data: [{ '@type': ERROR_INFO, reason, metadata }] })
+}
+
+/** A client of the agent in a test. */
+export interface Caller {
+  /** Sends a message without waiting for the task. */
+  send(message: Message): Promise<SendMessageResponse>
+  /** The events of a task after a generation, including future ones. */
+  events(taskId: string, after: number, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
+  task(taskId: string): Promise<Task>
+  cancel(taskId: string): Promise<Task>
+  close(): Promise<void>
 }

@@ -8,16 +8,10 @@ import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, Step } from '../plan/plan.ts'
 import { type ComparedEvent, toldIn, type Update, withFirstChunks } from '../plan/told.ts'
 import { type AtStep, OPENING } from './chart-run.ts'
-import { type Access, type Caller, callerOf } from './drivers.ts'
+import { type Access, callerOf, type Manner } from './drivers.ts'
+import type { Caller } from './official-caller.ts'
 import type { WorkDouble } from './stub-actors.ts'
-import { agreeing, type DiskName, type Interlude, newDisk, openingMessage, World } from './world.ts'
-
-/** How a path is walked: how the agent is called, and what happens to its process between steps. */
-export interface Manner extends Access {
-  readonly interlude: Interlude
-  /** The storage of its tasks. Default memory. */
-  readonly disk?: DiskName
-}
+import { agreeing, type Interlude, newDisk, openingMessage, World } from './world.ts'
 
 /** Walks one path through a runtime. Rejects with PathError at the first unexpected step. */
 export async function walk(

@@ -1,6 +1,7 @@
 import { emit, type EventObject } from 'xstate'
+import type { AuthorizationReceived } from '../../../runtime/authoring/input-schema.ts'
 import { authRequired, inputRequired } from '../../../runtime/authoring/questions.ts'
-import { setupWork, type AuthorizationReceived } from '../../../runtime/authoring/setup-work.ts'
+import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import { artifact, failed, progress, rejected, type WorkResult } from '../../../runtime/authoring/words.ts'
 import type { WorkArguments, WorkEnd } from '../../../runtime/authoring/work-arguments.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'

@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { A2AError, type FieldViolation } from '../errors.ts'
-import type { Schema } from './values.ts'
 
 /** Result of `tryDecode`: the canonical value, or violations, one per field. */
 export type Decoded<T> =
@@ -102,3 +101,6 @@ function segment(step: PropertyKey, first: boolean): string {
   if (!PLAIN_NAME.test(name)) return `[${JSON.stringify(name.slice(0, LONGEST))}]`
   return first ? name : `.${name}`
 }
+
+/** Validates one kind of value and gives its canonical form. Every type of the protocol is inferred from a schema. */
+export type Schema<T> = z.ZodType<T>

@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { REPORTED_ISSUES, complain, decodeMember, wanted } from './decode.ts'
+import { REPORTED_ISSUES, complain, decodeMember, wanted, type Schema } from './decode.ts'
 import { isObject, isForbiddenName } from './json.ts'
-import { flag, identifier, text, struct, type Schema, type Metadata } from './values.ts'
+import { flag, identifier, text, struct, type Metadata } from './values.ts'
 
 /**
  * One field of a message: the schema of its value, and its presence (ProtoJSON, §5.7).

@@ -1,8 +1,7 @@
 import * as z from 'zod'
 import type { Field } from './fields.ts'
-import { complain, wanted } from './decode.ts'
+import { complain, wanted, type Schema } from './decode.ts'
 import { isObject } from './json.ts'
-import type { Schema } from './values.ts'
 
 type Fields = Readonly<Record<string, Field<unknown>>>
 type Value<F> = F extends Field<infer T> ? T : never

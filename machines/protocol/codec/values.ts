@@ -1,9 +1,6 @@
 import * as z from 'zod'
-import { complain, wanted } from './decode.ts'
+import { complain, wanted, type Schema } from './decode.ts'
 import { isObject, type JsonValue } from './json.ts'
-
-/** Validates one kind of value and gives its canonical form. Every type of the protocol is inferred from a schema. */
-export type Schema<T> = z.ZodType<T>
 
 /** A `google.protobuf.Struct`: a JSON object with free names, which are never changed (§4.6). */
 export type Metadata = Record<string, unknown>

@@ -1,5 +1,5 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import type { NewWebhook, StoredWebhook, WebhookProgress, WebhookRow } from '../rows.ts'
+import type { NewWebhook, StoredWebhook, WebhookProgress, WebhookRow, Scope } from '../rows.ts'
 import {
   type Commit,
   type ContextKey,
@@ -7,7 +7,6 @@ import {
   type Erasure,
   isSameScope,
   type OpenTasksFilter,
-  type Scope,
   type TaskQuery,
   type Wake
 } from '../store.ts'

@@ -1,13 +1,12 @@
 import { jsonBytes } from '../../primitives/json.ts'
 import type { TransitionCount } from '../../xstate/transition-counter.ts'
-import { fitsInto, type SendRow, summed } from '../rows.ts'
+import { fitsInto, type SendRow, summed, type Scope } from '../rows.ts'
 import {
   type ContextKey,
   contextName,
   type Erasure,
   isErased,
   type ReadOptions,
-  type Scope,
   type Store,
   type StoredTask
 } from '../store.ts'

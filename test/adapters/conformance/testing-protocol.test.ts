@@ -1,7 +1,7 @@
 import t from 'tap'
 import { getInitialSnapshot } from 'xstate'
 import { MOVES } from '../../../adapters/conformance/explore.ts'
-import { ObservedTask } from '../../../adapters/conformance/subject-under-test.ts'
+import { ObservedTask } from '../../../adapters/conformance/binding-test.ts'
 import { protocolMachine } from '../../../adapters/conformance/protocol.machine.ts'
 import { TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 

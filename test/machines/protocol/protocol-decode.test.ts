@@ -1,8 +1,7 @@
 import t from 'tap'
 import * as z from 'zod'
 import { AgentCardSchema } from '../../../machines/protocol/card.ts'
-import { compiled, decode, tryDecode } from '../../../machines/protocol/codec/decode.ts'
-import type { Schema } from '../../../machines/protocol/codec/values.ts'
+import { compiled, decode, tryDecode, type Schema } from '../../../machines/protocol/codec/decode.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import {
   ArtifactSchema,

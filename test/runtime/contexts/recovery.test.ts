@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { assign, fromCallback, raise, type AnyStateMachine } from 'xstate'
 import { z } from 'zod'
-import { RecoveryQueue } from '../../../runtime/contexts/recovery.ts'
+import { RecoveryQueue } from '../../../runtime/contexts/recovery-queue.ts'
 import {
   artifact,
   defineAgent,

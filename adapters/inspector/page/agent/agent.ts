@@ -1,5 +1,6 @@
 import { effect, signal } from '@preact/signals'
-import { connect, type AgentClient, type LinkState } from '../../../client/connect.ts'
+import type { AgentClient } from '../../../client/agent-client.ts'
+import { connect, type LinkState } from '../../../client/connect.ts'
 import { hello } from '../feed/feed.ts'
 import { errorText } from '../frame/wording.ts'
 import { agentUrl } from '../page-settings.ts'

@@ -1,12 +1,6 @@
 import t, { type Test } from 'tap'
-import {
-  connect,
-  conversation,
-  foldTask,
-  type AgentClient,
-  type StreamResponse,
-  type Task
-} from '../../../../adapters/client/connect.ts'
+import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
+import { connect, conversation, foldTask, type StreamResponse, type Task } from '../../../../adapters/client/connect.ts'
 import { systemClock } from '../../../../runtime/ports/clock.ts'
 import { delegate, remoteAgent } from '../../../../adapters/delegation/index.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'

@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
+import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
 import {
   conversation,
   isTerminal,
   textOf,
   watchTask,
-  type AgentClient,
   type Conversation,
   type StreamResponse,
   type Task

@@ -1,6 +1,7 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import t, { type Test } from 'tap'
-import { connect, type AgentClient, type ConnectOptions } from '../../../../adapters/client/connect.ts'
+import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
+import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
 import { A2AError, BAD_REQUEST, ERROR_INFO, RETRY_INFO } from '../../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
-import { connect, type AgentClient, type ConnectOptions } from '../../../../adapters/client/connect.ts'
+import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
+import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
 import {
   body,
   httpAgent,

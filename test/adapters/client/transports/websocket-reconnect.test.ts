@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { emit, fromCallback } from 'xstate'
-import { connect, type AgentClient, type ConnectOptions } from '../../../../adapters/client/connect.ts'
+import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
+import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
 import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import { progress, setupWork, text, type AgentDefinition, type StreamResponse } from '../../../../runtime/index.ts'
 import { cuttingProxy, type CuttingProxy } from '../../../fixtures/network/cutting-proxy.ts'
