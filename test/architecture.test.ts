@@ -82,6 +82,29 @@ const BROWSER_PACKAGES = [
 
 const LONGEST_FILE = 500
 
+/** A shorter file has importers in two folders, or a reason. */
+const SHORT_FILE = 60
+
+/** Files that are short for another reason. The list only becomes shorter. */
+const SHORT: Readonly<Record<string, string>> = {
+  'adapters/cli/cluster/end-with-parent.ts': 'a process imports it by its address',
+  'adapters/cli/cluster/run-postgres.ts': 'the entry of a process',
+  'adapters/cli/dev/fresh-module-hooks.ts': 'the entry of a thread: hooks of modules',
+  'adapters/cli/open.ts': 'a command',
+  'adapters/cli/process/apart.ts': 'its importer is a process as soon as it is imported',
+  'adapters/cli/talk/send.ts': 'a command',
+  'adapters/client/browser/vite.config.ts': 'the configuration of a build',
+  'adapters/client/openers.browser.ts': 'a twin for browsers',
+  'adapters/client/retries/whole-streams.ts': 'it loads the rest when a stream is lost',
+  'adapters/client/transports/websocket/client-socket.ts': 'shared by twins',
+  'adapters/client/transports/websocket/socket.browser.ts': 'a twin for browsers',
+  'adapters/drawing/layout-thread.ts': 'the entry of a thread',
+  'adapters/react/react.d.ts': 'types of an optional peer'
+}
+
+/** The page is rebuilt as a whole, and its small parts with it. */
+const PAGE = 'adapters/inspector/page/'
+
 /** An import of a file. Types are not loaded. */
 interface Import {
   readonly name: string
@@ -337,6 +360,32 @@ await t.test('no file is longer than its limit, and none contains a TODO', async
     []
   )
   t.strictSame(found(/\b(?:TODO|FIXME|HACK|@ts-ignore|@ts-expect-error)\b|\bas any\b/g), [])
+})
+
+await t.test('a short file is used in two folders, or has a reason; a folder has more than one file', async t => {
+  const importers = new Map<string, Set<string>>()
+  for (const { path, imports } of files) {
+    for (const name of imports.filter(name => name.startsWith('.'))) {
+      const target = normalize(join(dirname(path), name))
+      importers.set(target, (importers.get(target) ?? new Set()).add(dirname(path)))
+    }
+  }
+  const entries = readFileSync('package.json', 'utf8')
+  const short = files.filter(({ path, text }) => {
+    const isEntry = entries.includes(`"./dist/${path.replace(/\.ts$/, '.js')}"`)
+    return (
+      text.split('\n').length <= SHORT_FILE &&
+      !isEntry &&
+      (importers.get(path)?.size ?? 0) < 2 &&
+      !path.startsWith(PAGE)
+    )
+  })
+  t.strictSame(short.map(({ path }) => path).toSorted(), Object.keys(SHORT).toSorted())
+  const folders = files.map(({ path }) => dirname(path)).filter(folder => !`${folder}/`.startsWith(PAGE))
+  t.strictSame(
+    folders.filter(folder => folders.filter(other => other === folder).length < 2),
+    []
+  )
 })
 
 await t.test('the lock file names no download addresses', async t => {

@@ -348,7 +348,7 @@ export interface InspectOptions {
 const OPTIONS: OptionKinds<InspectOptions> = { redact: true, stately: true, token: true }
 
 /** The built page. */
-export const builtPage = new PageFiles(new URL('./page', import.meta.url))
+export const builtPage = new PageFiles(new URL('./page/', import.meta.url))
 
 /**
  * An inspector to serve beside an agent: `serve(runtime, { port: 4242, inspector: inspect() })`. Its page replaces the plain one at

@@ -198,7 +198,7 @@ function ownRequired(): string[] {
 
 function hooked(): MessagePort {
   const { port1, port2: port } = new MessageChannel()
-  const kept = [new URL('../../..', import.meta.url).href, new URL('..', import.meta.resolve('taskchart')).href]
+  const kept = [new URL('../../../', import.meta.url).href, new URL('../', import.meta.resolve('taskchart')).href]
   // Node 26 deprecates register; registerHooks, which it names instead, is missing in Node 20.
   const { noDeprecation = false } = process
   process.noDeprecation = true
