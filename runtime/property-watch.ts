@@ -5,7 +5,7 @@ import type { LiveActors, Observer } from './contexts/observers.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Logger } from './ports/logger.ts'
 import type { Commit, ContextKey, Store, TaskEvent } from './store/store.ts'
-import { readAllEvents } from './streams/whole-task.ts'
+import { readAllEvents } from './streams/task-stream.ts'
 import type { Counters } from './telemetry/counters.ts'
 
 /** How many lines a minute the log gets. All violations are counted. */

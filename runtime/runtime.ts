@@ -3,10 +3,10 @@ import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } fro
 import { type OperationName, type OperationRequests, OPERATIONS } from '../machines/protocol/operations.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
-import { type CallContext, scopeOf } from './access/call-context.ts'
+import { type CallContext, scopeOf, counted } from './access/call-context.ts'
 import { CallScheduler } from './access/call-scheduler.ts'
 import { limitsWith } from './access/limits.ts'
-import { Connections, counted, Metering } from './access/quotas.ts'
+import { Connections, Metering } from './access/quotas.ts'
 import { Tenants } from './access/tenants.ts'
 import { cardSecurityOf, extensionsOf } from './agent/agent-card.ts'
 import { capabilitiesOf, refusedOperations } from './agent/capabilities.ts'
@@ -46,10 +46,16 @@ import { memoryStore } from './store/memory/memory-store.ts'
 import { PatientReads } from './store/patient-reads.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
-import { messagesBefore, roundsBefore } from './streams/whole-task.ts'
-import { callAttributes } from './telemetry/attributes.ts'
+import { messagesBefore, roundsBefore } from './streams/task-stream.ts'
+import {
+  callAttributes,
+  spanned,
+  type SpannedCall,
+  spannedStream,
+  type Telemetry,
+  type TelemetrySpan
+} from './telemetry/telemetry.ts'
 import { Counters, type MetricSource } from './telemetry/counters.ts'
-import { spanned, type SpannedCall, spannedStream, type Telemetry, type TelemetrySpan } from './telemetry/telemetry.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
 import { CleanupTracker, TaskLoads } from './work/task-loads.ts'
 

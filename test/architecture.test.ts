@@ -82,6 +82,9 @@ const BROWSER_PACKAGES = [
 
 const LONGEST_FILE = 500
 
+/** The files of the runtime that adapters may import. */
+const MOST_DOORS = 30
+
 /** A shorter file has importers in two folders, or a reason. */
 const SHORT_FILE = 60
 
@@ -250,6 +253,18 @@ await t.test('imports between folders of the adapters go one way, including type
     }
   }
   for (const folder of ADAPTERS) t.ok(readFileSync('docs/architecture.md', 'utf8').includes(folder), folder)
+})
+
+await t.test('adapters enter the runtime through its doors, which the guide lists', async t => {
+  const guide = readFileSync('docs/architecture.md', 'utf8')
+  const doors = Array.from(guide.matchAll(/^\| `(runtime\/[\w/-]+\.ts)` \| [^|]+ \|$/gm), ([, door = '']) => door)
+  const entered = files
+    .filter(({ path }) => path.startsWith('adapters/'))
+    .flatMap(({ path, imports }) =>
+      imports.filter(name => name.startsWith('.')).map(name => normalize(join(dirname(path), name)))
+    )
+  t.strictSame([...new Set(entered.filter(path => path.startsWith('runtime/')))].toSorted(), doors.toSorted())
+  t.ok(doors.length <= MOST_DOORS)
 })
 
 await t.test('a folder of the adapters has at most twenty files, and a README if large', async t => {

@@ -6,9 +6,9 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
-import { artifact, failed, progress, rejected, type WorkWords } from '../../runtime/authoring/words.ts'
-import type { WorkEnd } from '../../runtime/authoring/work-arguments.ts'
+import { artifact, failed, progress, rejected, type WorkWords } from '../../runtime/index.ts'
 import { appendTo } from '../../runtime/store/task-record.ts'
+import type { WorkEnd } from '../../runtime/work-port.ts'
 
 /** The end of an executor's turn: a question, or the end of the task. JSON. */
 export type TurnEnd =

@@ -3,11 +3,18 @@ import { type AgentExecutor, DefaultExecutionEventBus, RequestContext, ServerCal
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { sentValue } from '../../runtime/authoring/checked-words.ts'
-import { type Authorization, authRequired, inputRequired } from '../../runtime/authoring/questions.ts'
-import { failed, type WorkWords } from '../../runtime/authoring/words.ts'
-import type { ReceivedMessage, WorkArguments, WorkEnd } from '../../runtime/authoring/work-arguments.ts'
-import { onAbort } from '../../runtime/primitives/promises.ts'
-import type { WorkFunction } from '../../runtime/work/function-work.ts'
+import {
+  type WorkFunction,
+  type Authorization,
+  authRequired,
+  inputRequired,
+  type ReceivedMessage,
+  type WorkArguments,
+  failed,
+  type WorkWords
+} from '../../runtime/index.ts'
+import { onAbort } from '../../runtime/primitives/event-loop.ts'
+import type { WorkEnd } from '../../runtime/work-port.ts'
 import { userNamed } from './call-context.ts'
 import { heardOf, type TurnEnd } from './executor-words.ts'
 import { sdkMessage, sdkTask } from './sdk-objects.ts'

@@ -3,8 +3,7 @@ import type { FinishReason, InferGenerateOutput, ModelMessage } from 'ai'
 import type { JsonValue } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { artifact, data, type WorkResult } from '../../runtime/authoring/words.ts'
-import type { WorkArguments, WorkStepArguments } from '../../runtime/authoring/work-arguments.ts'
+import { type WorkArguments, type WorkStepArguments, artifact, data, type WorkResult } from '../../runtime/index.ts'
 import {
   type AnswerArtifactOptions,
   type AnswerOptions,

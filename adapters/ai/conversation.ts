@@ -1,10 +1,9 @@
 import type * as ai from 'ai'
 import type { FilePart, ModelMessage, TextPart } from 'ai'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
-import { namedArtifacts } from '../../runtime/authoring/artifact-choices.ts'
-import { text, type Words } from '../../runtime/authoring/words.ts'
-import type { EarlierArtifact, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
+import { type EarlierArtifact, type WorkArguments, text, type Words } from '../../runtime/index.ts'
 import { checkArgument, checkOptions, type OptionKinds, withMethods } from '../../runtime/primitives/options.ts'
+import { namedArtifacts } from '../../runtime/work-port.ts'
 
 /** The AI SDK: an optional peer, loaded for the first task. */
 export type Ai = typeof ai

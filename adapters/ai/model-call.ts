@@ -1,7 +1,6 @@
 import type { FinishReason, ModelMessage, StepResult, ToolSet } from 'ai'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { file, progress } from '../../runtime/authoring/words.ts'
-import type { WorkStepArguments } from '../../runtime/authoring/work-arguments.ts'
+import { type WorkStepArguments, file, progress } from '../../runtime/index.ts'
 import { type AnswerOptions, type AnyOutput, type CallOptions, instructed, noLocalDownloads } from './answer-options.ts'
 import { addTo, aside, isText, sumOf, type Usage, type Ai } from './conversation.ts'
 import type { HeldBack, ToolApprovalRequest, ToolCall } from './tools.ts'

@@ -1,10 +1,8 @@
 import type { LanguageModel } from 'ai'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { reply } from '../../runtime/authoring/words.ts'
-import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
+import { type NegotiateFunction, type WorkFunction, reply } from '../../runtime/index.ts'
 import { checkArgument } from '../../runtime/primitives/options.ts'
-import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import {
   type AnswerOptions,
   type AnyOutput,

@@ -1,6 +1,5 @@
 import type { ModelMessage, ToolModelMessage } from 'ai'
-import { progress } from '../../runtime/authoring/words.ts'
-import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
+import { type WorkArguments, progress } from '../../runtime/index.ts'
 import type { AnswerOptions } from './answer-options.ts'
 import type { ModelCall } from './model-call.ts'
 import { aside, type Ai } from './conversation.ts'

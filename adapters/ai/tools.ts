@@ -1,8 +1,6 @@
 import type { ModelMessage, ToolModelMessage, ToolSet } from 'ai'
 import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
-import { inputRequired, type Question } from '../../runtime/authoring/questions.ts'
-import { data, text } from '../../runtime/authoring/words.ts'
-import type { StandardSchema } from '../../runtime/ports/standard-schema.ts'
+import { type StandardSchema, inputRequired, type Question, data, text } from '../../runtime/index.ts'
 import type { Ai } from './conversation.ts'
 
 /** A tool of the AI SDK. */

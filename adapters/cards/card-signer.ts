@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, type JsonWebKeyInput, KeyObject } from 'node:crypto'
 import type { AgentCardSignature } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { SignCard } from '../../runtime/agent/signed-cards.ts'
+import type { SignCard } from '../../runtime/index.ts'
 import { checkOptions, type OptionKinds, textSuchAs } from '../../runtime/primitives/options.ts'
 import { canonicalForms, checkCardPeers, loadCardPeers, PARTIAL_MARK } from './canonical-forms.ts'
 

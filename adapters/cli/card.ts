@@ -5,7 +5,7 @@ import {
   type AgentSkill,
   decodeCard
 } from '../../machines/protocol/card.ts'
-import { createRuntime } from '../../runtime/runtime.ts'
+import { createRuntime } from '../../runtime/index.ts'
 import { fetchCard, foundCard } from '../client/card/discovery.ts'
 import { interfacesAt } from '../entry/interfaces.ts'
 import { readArguments, readOptions, readPositionals, refusePassword } from './arguments.ts'

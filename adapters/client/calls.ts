@@ -1,8 +1,16 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { ATTRIBUTES, callAttributes, INVOKES_AGENT, methodName } from '../../runtime/telemetry/attributes.ts'
-import { spanned, type SpannedCall, spannedStream, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
+import {
+  ATTRIBUTES,
+  callAttributes,
+  INVOKES_AGENT,
+  methodName,
+  spanned,
+  type SpannedCall,
+  spannedStream,
+  type Telemetry
+} from '../../runtime/telemetry/telemetry.ts'
 import type { ConnectOptions } from './options.ts'
 import type { RequestFrame } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'

@@ -1,4 +1,5 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, OUTCOME_UNKNOWN } from '../../machines/protocol/errors.ts'
+import type { Ids } from '../../runtime/index.ts'
 import type {
   Change,
   ChangeName,
@@ -10,9 +11,7 @@ import type {
   Place
 } from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
-import type { Ids } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
-import { OUTCOME_UNKNOWN } from '../../runtime/contexts/errors.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
 import { NOT_OWNER, type Erasure, type Store } from '../../runtime/store/store.ts'
 import { Following } from './following.ts'

@@ -2,10 +2,16 @@ import type { AnyActorRef } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, type A2AErrorOptions, type ErrorCode, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import { authRequired, inputRequired, type Question } from '../../runtime/authoring/questions.ts'
-import { artifact, progress, type Words } from '../../runtime/authoring/words.ts'
-import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
-import type { StandardSchema } from '../../runtime/ports/standard-schema.ts'
+import {
+  type StandardSchema,
+  authRequired,
+  inputRequired,
+  type Question,
+  type WorkArguments,
+  artifact,
+  progress,
+  type Words
+} from '../../runtime/index.ts'
 import {
   checkArgument,
   checkOptions,
@@ -14,8 +20,8 @@ import {
   textSuchAs,
   TRUE_OR_FALSE
 } from '../../runtime/primitives/options.ts'
-import { ignoreRejection } from '../../runtime/primitives/promises.ts'
-import { runOf } from '../../runtime/work/function-work.ts'
+import { ignoreRejection } from '../../runtime/primitives/event-loop.ts'
+import { runOf } from '../../runtime/work-port.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { agentBehind, type RemoteAgent, remoteLogic } from './remote-agent.ts'
 import { digestOf, type RemoteAsking } from './remote-record.ts'

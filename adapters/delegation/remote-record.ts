@@ -3,8 +3,8 @@ import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/
 import type { Part, Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
-import type { ActorHost } from '../../runtime/commits/actor-host.ts'
 import type { JournalRow } from '../../runtime/store/store.ts'
+import type { ActorHost } from '../../runtime/work-port.ts'
 import { placeOf } from '../client/requests.ts'
 
 /** An answer to be sent to the other agent. */

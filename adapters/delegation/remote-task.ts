@@ -2,7 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { Words } from '../../runtime/authoring/words.ts'
+import type { Words } from '../../runtime/index.ts'
 import { placeOf } from '../client/requests.ts'
 import { type News, newsIn, type RecordKeeper, type RemoteAsking, type RemoteEvent } from './remote-record.ts'
 

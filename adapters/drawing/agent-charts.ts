@@ -3,7 +3,7 @@ import { contextMachine } from '../../machines/context.machine.ts'
 import { negotiationMachine } from '../../machines/negotiation.machine.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
-import type { Agent } from '../../runtime/agent/define-agent.ts'
+import type { Agent } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import {
   FROM_START,

@@ -1,4 +1,4 @@
-import { writtenGuard } from '../../runtime/xstate/written-chart.ts'
+import { writtenGuard } from '../../runtime/xstate/persisted-snapshot.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /** An actor that a state invokes. */

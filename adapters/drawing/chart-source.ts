@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { writtenGuard } from '../../runtime/xstate/written-chart.ts'
-import { jsonLoss } from '../../runtime/primitives/json.ts'
+import { jsonLoss } from '../../runtime/work-port.ts'
+import { writtenGuard } from '../../runtime/xstate/persisted-snapshot.ts'
 import { transitionsOf } from '../../runtime/xstate/transition-counter.ts'
 import { actionName, guardName, isGiven, isRoute } from './chart-parts.ts'
 

@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 import { setMaxListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Sharer } from '../../runtime/access/shares.ts'
-import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
-import { onAbort } from '../../runtime/primitives/promises.ts'
+import { PrivateProperty } from '../../runtime/primitives/collections.ts'
+import { onAbort } from '../../runtime/primitives/event-loop.ts'
 import type { Refusal } from './admission.ts'
 
 /** An AbortController whose signal may have any number of listeners. */

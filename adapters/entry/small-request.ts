@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { UNCOUNTED_BYTES } from '../../runtime/access/unfinished-bytes.ts'
+import { UNCOUNTED_BYTES } from '../../runtime/access/shares.ts'
 import type { DirectResponse, Handler, HttpRequest } from './connection.ts'
 import { onReceived } from '../../runtime/primitives/received.ts'
 

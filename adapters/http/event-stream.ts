@@ -1,7 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Clock } from '../../runtime/ports/clock.ts'
-import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
-import { onAbort } from '../../runtime/primitives/promises.ts'
+import { afterTurns, onAbort, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { type DirectResponse, disconnectSignal } from '../entry/connection.ts'
 
 /** The interval of keep-alive comments on an idle stream. */

@@ -2,12 +2,12 @@ import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
-import { NO_ADDRESS } from '../../runtime/operations/extended-card.ts'
+import { NO_ADDRESS } from '../../runtime/access/call-context.ts'
+import type { Runtime } from '../../runtime/index.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
 import {
   forVersion,
   hostRefusal,

@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
+import type { Runtime } from '../../runtime/index.ts'
 import { type Form, jsonAnswer, shownError, statusAnswer, statusText } from '../entry/answers.ts'
 import type { Dialect, RestCall } from '../json-rpc/dialect.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'

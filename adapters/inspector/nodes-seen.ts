@@ -1,5 +1,4 @@
-import type { ObservedCluster } from '../../runtime/contexts/observers.ts'
-import type { NodeStatus, ShardStatus } from '../../runtime/ports/cluster-status.ts'
+import type { NodeStatus, ShardStatus, ObservedCluster } from '../../runtime/ports/cluster-status.ts'
 import type { ContextKey } from '../../runtime/store/store.ts'
 import { newestMoves, wayOf, type Move, type Stay } from '../cluster/status.ts'
 

@@ -1,10 +1,8 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../machines/protocol/operations.ts'
-import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { CallContext } from '../../runtime/access/call-context.ts'
-import { counted } from '../../runtime/access/quotas.ts'
-import { checkVersion } from '../../runtime/operations/admission.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
+import { normaliseVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
+import { type CallContext, counted } from '../../runtime/access/call-context.ts'
+import type { Runtime } from '../../runtime/index.ts'
 import type { Dialect, Method } from './dialect.ts'
 
 /**

@@ -1,6 +1,6 @@
+import type { Runtime } from '../../runtime/index.ts'
 import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import type { Card03Options } from '../v03/card.ts'
 import type * as v03 from './v03.ts'

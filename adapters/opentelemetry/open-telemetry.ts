@@ -1,8 +1,13 @@
 import type { BatchObservableResult, Context, Meter, Observable, Span } from '@opentelemetry/api'
-import { ATTRIBUTES } from '../../runtime/telemetry/attributes.ts'
-import type { MetricDefinition, MetricSource } from '../../runtime/telemetry/counters.ts'
-import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
-import { versionIn } from '../../runtime/xstate/self-check.ts'
+import type { MetricDefinition, MetricSource } from '../../runtime/telemetry-port.ts'
+import {
+  ATTRIBUTES,
+  type SpanStart,
+  type Telemetry,
+  type TelemetrySpan,
+  type TraceCarrier
+} from '../../runtime/telemetry/telemetry.ts'
+import { installedVersion } from '../peers/installed-packages.ts'
 import { type Api, flushMetrics, openTelemetryApi } from './api.ts'
 
 /**
@@ -13,7 +18,7 @@ import { type Api, flushMetrics, openTelemetryApi } from './api.ts'
  */
 export function openTelemetry(): Telemetry {
   const api = openTelemetryApi()
-  const tracer = api.trace.getTracer('taskchart', versionIn('taskchart/package.json'))
+  const tracer = api.trace.getTracer('taskchart', installedVersion('taskchart'))
   return {
     get fields() {
       return api.propagation.fields().map(name => name.toLowerCase())
@@ -104,7 +109,7 @@ function quietly<T>({ diag }: Api, run: () => T): T | undefined {
  * last export.
  */
 function exportMetrics({ metrics, diag }: Api, source: MetricSource): () => void {
-  const meter = metrics.getMeter('taskchart', versionIn('taskchart/package.json'))
+  const meter = metrics.getMeter('taskchart', installedVersion('taskchart'))
   const instruments = new Map(source.definitions.map(definition => [definition.name, instrumentOf(meter, definition)]))
   const observe = async (result: BatchObservableResult) => {
     for (const { name, values } of await source.read()) {

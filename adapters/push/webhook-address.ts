@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
-import { trimmedEnd } from '../../runtime/primitives/text.ts'
+import { trimmedEnd } from '../../runtime/primitives/authority.ts'
 
 /** Resolves a host name to all of its IP addresses. Rejects if there is none. */
 type Resolve = (host: string) => Promise<readonly string[]>

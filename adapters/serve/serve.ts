@@ -1,7 +1,7 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { Runtime } from '../../runtime/index.ts'
 import { checkOptions, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
 import type { Handler } from '../entry/connection.ts'
 import { INTERFACES, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, ADDRESS, checkPath, listen, type Address } from '../entry/listen.ts'

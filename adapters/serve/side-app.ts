@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
+import type { Runtime } from '../../runtime/index.ts'
 import type { Handler, HttpRequest, Tap } from '../entry/connection.ts'
 
 /** An app on the port of an agent, such as an inspector. */

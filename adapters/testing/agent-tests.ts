@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import type { Agent } from '../../runtime/agent/define-agent.ts'
+import type { Agent } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { checkOptions, type OptionKinds, textSuchAs, TRUE_OR_FALSE } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'

@@ -2,7 +2,7 @@ import type { WebSocket } from 'ws'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { added, NONE, without } from '../../runtime/primitives/collections.ts'
-import { jitter } from '../../runtime/primitives/jitter.ts'
+import { jitter } from '../../runtime/primitives/event-loop.ts'
 
 const WINDOW_MS = 1000
 

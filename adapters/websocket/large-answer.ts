@@ -1,6 +1,5 @@
-import { AnswerRoom, AnswerSpace } from '../../runtime/access/answer-room.ts'
+import { AnswerRoom, AnswerSpace, type Sharer, Shares } from '../../runtime/access/shares.ts'
 import type { Room } from '../../runtime/access/call-context.ts'
-import { Shares, type Sharer } from '../../runtime/access/shares.ts'
 import { type RequestId, resultFrame, resultPieces } from '../json-rpc/envelope.ts'
 import type { Outbox } from './outbox.ts'
 

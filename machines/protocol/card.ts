@@ -115,3 +115,8 @@ export function decodeCard(found: unknown, place: string): AgentCard {
     violations
   })
 }
+
+/** The agent's URL with the tenant as its last path segment. */
+export function tenantUrl(url: string, tenant: string): string {
+  return tenant === '' ? url : `${url.replace(/\/$/, '')}/${encodeURIComponent(tenant)}`
+}

@@ -1,3 +1,5 @@
+import { A2AError } from './errors.ts'
+
 /** A2A's media type for JSON (§11.1). */
 export const A2A_JSON = 'application/a2a+json'
 
@@ -18,4 +20,20 @@ export function normaliseVersion(text: string | undefined): string | undefined {
   if (trimmed === '') return UNSTATED_VERSION
   const match = VERSION.exec(trimmed)
   return match ? `${match[1]}.${match[2]}` : undefined
+}
+
+/** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
+export function checkVersion(given: string): void {
+  if (given === PROTOCOL_VERSION || normaliseVersion(given) === PROTOCOL_VERSION) return
+  const asked =
+    given.trim() === ''
+      ? 'The request names no A2A-Version, which means 0.3'
+      : `The request has A2A-Version ${JSON.stringify(given.slice(0, 32))}`
+  throw new A2AError(
+    'VersionNotSupported',
+    `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`,
+    {
+      metadata: { supportedVersions: PROTOCOL_VERSION }
+    }
+  )
 }

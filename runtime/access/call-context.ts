@@ -1,4 +1,5 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Caller } from './authentication.ts'
@@ -74,3 +75,22 @@ export function callerOf({ principal, tenant }: Scope, { claims = {} }: CallCont
 
 /** Resolves when there is memory for a large answer of about this many bytes; `undefined` if there is now. */
 export type Room = (bytes: number) => Promise<void> | undefined
+
+/** Why there is no card: the request's Host header cannot be trusted, and nothing else says where the agent is. */
+export const NO_ADDRESS =
+  'The agent does not know its own URL, which its card needs. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
+
+/** Counts a request that reaches no operation. Gives RateLimited if its caller's quota is used up. */
+export type CountStray = (
+  call: Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>,
+  params?: unknown
+) => A2AError | undefined
+
+/** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
+export function counted<T>(countStray: CountStray, call: CallContext, params: unknown, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw countStray(call, params) ?? error
+  }
+}

@@ -6,10 +6,11 @@ import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Commit, Erasure, Store, TaskRow } from '../store/store.ts'
-import { type CallContext, scopeOf } from './call-context.ts'
+import { scopeOf, type CountStray } from './call-context.ts'
+import { REFILL_MS } from './call-scheduler.ts'
 import type { Quotas } from './limits.ts'
 import type { Tenants } from './tenants.ts'
-import { REFILL_MS, Usage } from './usage.ts'
+import { Usage } from './usage.ts'
 
 /** Usage of a tenant, and of its principals that have called recently. */
 interface Tenancy {
@@ -209,21 +210,6 @@ function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenanc
 /** Whether the counts suffice to decide. A principal has at most as many tasks as its tenant, so the tenant's count may be enough. */
 function isKnown({ tenancy, usage }: Users): boolean {
   return tenancy.usage.open !== undefined && (usage.open !== undefined || tenancy.usage.tasks < usage.quota.openTasks)
-}
-
-/** Counts a request that reaches no operation. Gives RateLimited if its caller's quota is used up. */
-export type CountStray = (
-  call: Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>,
-  params?: unknown
-) => A2AError | undefined
-
-/** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
-export function counted<T>(countStray: CountStray, call: CallContext, params: unknown, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    throw countStray(call, params) ?? error
-  }
 }
 
 /** Connections of clients by name, so that the shares of anonymous callers are the same on other nodes. */

@@ -1,4 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
+import type { Room } from './call-context.ts'
 import type { Limits } from './limits.ts'
 
 /** A user of a shared resource: its principal, or the connection of an anonymous caller; and its tenant, if there are several. */
@@ -103,4 +104,133 @@ function count<Key>(counts: Map<Key, number>, key: Key, amount: number): void {
   const now = (counts.get(key) ?? 0) + amount
   if (now === 0) counts.delete(key)
   else counts.set(key, now)
+}
+
+/** An answer that waits for room. */
+interface Waiting {
+  readonly sharer: Sharer
+  readonly bytes: number
+  readonly enter: () => void
+}
+
+/** Semaphore for the memory of large answers while they are read and sent. An answer that does not fit waits; answers of one user keep their order. */
+export class AnswerRoom {
+  readonly #shares: Shares
+  #waiting: Waiting[] = []
+
+  constructor(shares: Shares) {
+    this.#shares = shares
+  }
+
+  /** Resolves when the answer fits. Call the result to release its memory. */
+  enter(sharer: Sharer, bytes: number): Promise<() => void> {
+    const leave = () => {
+      this.#shares.add(sharer, -bytes)
+      this.#letIn()
+    }
+    return new Promise(resolve => {
+      this.#waiting.push({ sharer, bytes, enter: () => resolve(leave) })
+      this.#letIn()
+    })
+  }
+
+  #letIn(): void {
+    const held = new Set<Sharer['user']>()
+    this.#waiting = this.#waiting.filter(({ sharer, bytes, enter }) => {
+      if (held.has(sharer.user) || this.#shares.lacking(sharer, bytes)) return held.add(sharer.user)
+      this.#shares.add(sharer, bytes)
+      enter()
+      return false
+    })
+  }
+}
+
+/** Memory of one answer. Nothing is acquired until the answer is known to be large. */
+export class AnswerSpace {
+  readonly #enter: readonly ((bytes: number) => Promise<() => void>)[]
+  #leaving: (() => void)[] = []
+  #isLarge = false
+
+  /** Acquires these in order. */
+  constructor(...enter: readonly ((bytes: number) => Promise<() => void>)[]) {
+    this.#enter = enter
+  }
+
+  /** Whether the answer is large. */
+  get isLarge(): boolean {
+    return this.#isLarge
+  }
+
+  /** Resolves when the answer fits. Further calls for the same answer resolve at once. */
+  readonly take: Room = async bytes => {
+    if (this.#isLarge) return
+    this.#isLarge = true
+    for (const enter of this.#enter) this.#leaving.push(await enter(bytes))
+  };
+
+  /** Gives the pieces of the answer, and releases the memory after the last. */
+  *sent(pieces: Iterable<string>): Generator<string, void> {
+    try {
+      yield* pieces
+    } finally {
+      this.end()
+    }
+  }
+
+  /** Releases the memory, because the answer is sent or given up. May be called twice. */
+  end(): void {
+    for (const leave of this.#leaving.splice(0)) leave()
+  }
+}
+
+/** Messages up to this size are not counted, because their number is limited elsewhere. */
+export const UNCOUNTED_BYTES = 16 * 1024
+
+const UNFINISHED = {
+  limit: 'unfinishedBytes',
+  what: 'bytes of unfinished messages',
+  advice: 'Send one message after the other.'
+} as const
+
+/** Counter of the bytes of contexts in memory. */
+export function liveBytes(limits: Limits): Shares {
+  return new Shares(wholeFor(limits.liveBytes, limits), limits)
+}
+
+/** Counter of the bytes of incomplete messages. */
+export function unfinishedBytes(limits: Limits): Shares {
+  return new Shares(wholeFor(limits.unfinishedBytes, limits), limits)
+}
+
+/** This limit, raised if needed so that one message fits in each share. */
+function wholeFor(bytes: number, { messageBytes, principalShare, tenantShare }: Limits): number {
+  return Math.max(bytes, messageBytes / Math.min(principalShare, tenantShare))
+}
+
+/** Counter of the bytes of one incomplete message. */
+export class Unfinished {
+  readonly #shares: Shares
+  readonly #sharer: Sharer
+  #counted = 0
+
+  constructor(shares: Shares, sharer: Sharer) {
+    this.#shares = shares
+    this.#sharer = sharer
+  }
+
+  /** Sets the number of received bytes; 0 once the message is complete or given up. Gives an error if they do not fit. */
+  count(bytes: number): A2AError | undefined {
+    const counted = bytes > UNCOUNTED_BYTES ? bytes : 0
+    const more = counted - this.#counted
+    if (more === 0) return undefined
+    const lacking = more > 0 ? this.#shares.lacking(this.#sharer, more) : undefined
+    if (lacking === 'whole')
+      return new A2AError('Overloaded', 'The agent has too many unfinished messages. Send it again later.', {
+        retryAfterMs: 1000
+      })
+    if (lacking) return overShare(UNFINISHED, lacking, this.#sharer, this.#shares)
+    this.#counted = counted
+    this.#shares.add(this.#sharer, more)
+    return undefined
+  }
 }

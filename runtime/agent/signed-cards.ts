@@ -1,4 +1,4 @@
-import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
+import { type AgentCard, type AgentInterface, tenantUrl } from '../../machines/protocol/card.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
@@ -73,11 +73,6 @@ export function tenantInterfaces(
 ): readonly AgentInterface[] {
   if (tenants.length === 0) return interfaces
   return tenants.flatMap(tenant => (tenant === '' ? interfaces : interfaces.flatMap(each => ofTenant(each, tenant))))
-}
-
-/** The agent's URL with the tenant as its last path segment. */
-export function tenantUrl(url: string, tenant: string): string {
-  return tenant === '' ? url : `${url.replace(/\/$/, '')}/${encodeURIComponent(tenant)}`
 }
 
 function ofTenant(each: AgentInterface, tenant: string): readonly AgentInterface[] {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
 import { tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
@@ -289,4 +290,12 @@ function tried<T>(walk: () => T, name: string): T {
 
 function invalid(what: string): A2AError {
   return new A2AError('InvalidAgentResponse', `The agent's code produced something that is not valid A2A: ${what}.`)
+}
+
+/** Throws RangeError unless the delay is a finite number of milliseconds of at least 0. */
+export function checkWait(delayMs: number): void {
+  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity))
+    throw new RangeError(
+      `A wait is a number of milliseconds from 0, not ${inspect(delayMs)}: sleep(1000), or { deadlineMs: 1000 }.`
+    )
 }

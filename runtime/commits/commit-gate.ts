@@ -8,7 +8,7 @@ import type {
   Snapshot
 } from 'xstate'
 import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
-import { PrivateProperty } from '../primitives/private-property.ts'
+import { PrivateProperty } from '../primitives/collections.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-system.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { isMachine, keepDetails, withOwnContext } from '../xstate/persisted-snapshot.ts'

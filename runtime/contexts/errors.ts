@@ -1,10 +1,10 @@
 import type { ContextFact } from '../../machines/context.machine.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, taskNotFound } from '../../machines/protocol/errors.ts'
 import type { Room } from '../access/call-context.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ReadOptions, Store, StoredTask } from '../store/store.ts'
-import { completed, LARGE_BYTES, type WholeTaskReader } from '../streams/whole-task.ts'
+import { completed, LARGE_BYTES, type WholeTaskReader } from '../streams/task-stream.ts'
 
 /** The error for calls that wait for a context that stops. */
 export const SHUT_DOWN = new A2AError('Overloaded', 'The context is not available now. Send the request again later.')
@@ -13,16 +13,6 @@ export const SHUT_DOWN = new A2AError('Overloaded', 'The context is not availabl
 export function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }
-
-/**
- * The error for calls whose context moved to another node while their commit was under way: it may have been written. A call that may be
- * repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
- */
-export const OUTCOME_UNKNOWN = new A2AError(
-  'Overloaded',
-  'The state of the task is not known now. Read it again later.',
-  { retryAfterMs: 1000 }
-)
 
 /** The error for requests for a new context of a principal whose data is being erased. */
 export function beingErased(): A2AError {
@@ -78,11 +68,6 @@ export function tooManyBytes(limit: number, bytes: number): A2AError {
     'RateLimited',
     `The task was ended: with its artifacts, statuses, messages, context and journal it would have ${bytes} bytes, and ${limit} are the limit of this agent for one task.`
   )
-}
-
-/** The error for a task that does not exist or belongs to another caller, which look the same (§3.3.2). */
-export function taskNotFound(taskId: string): A2AError {
-  return new A2AError('TaskNotFound', `Task ${taskId} was not found.`, { metadata: { taskId } })
 }
 
 /** Reads a task of a scope, by default without history and artifacts. Throws TaskNotFound. */

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import type { Agent } from '../agent/define-agent.ts'
-import type { ClusterStatus } from '../ports/cluster-status.ts'
+import type { ObservedCluster } from '../ports/cluster-status.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Commit, ContextKey, Erasure, Store } from '../store/store.ts'
 
@@ -28,15 +28,6 @@ export interface Observer {
   crashed?(taskId: string, error: unknown): void
 }
 
-/** The cluster of an observed node. */
-export interface ObservedCluster {
-  /** The address of the node. */
-  readonly address: string
-  /** Reads all nodes, and the owners of all shards. Rejects while they cannot be read. */
-  status(): Promise<ClusterStatus>
-  shardOf(key: ContextKey): number
-}
-
 /** Access of an observer to its runtime. */
 export interface Observation {
   readonly agent: Agent
@@ -49,9 +40,6 @@ export interface Observation {
   /** Ends the observation. May be called twice. */
   stop(): void
 }
-
-/** The line of the log about an error of the author's code. */
-export const WORK_FAILED = 'the work of a task failed'
 
 /** The observers of a runtime. */
 export class Observers {

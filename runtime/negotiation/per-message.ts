@@ -10,7 +10,7 @@ import type { Accepted, Rejected, Reply } from '../authoring/words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
-import { onAbort } from '../primitives/promises.ts'
+import { onAbort } from '../primitives/event-loop.ts'
 
 /** Arguments of a negotiation. */
 export interface NegotiationArguments {

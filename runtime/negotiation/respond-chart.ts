@@ -13,7 +13,7 @@ import type { None, Parameterized, Params, Provided } from '../authoring/setup-w
 import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/words.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
-import { onAbort } from '../primitives/promises.ts'
+import { onAbort } from '../primitives/event-loop.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { statesOf } from '../xstate/transition-counter.ts'
 import type { NegotiationArguments } from './per-message.ts'

@@ -2,11 +2,17 @@ import { decode, type Schema } from '../../machines/protocol/codec/decode.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationName, type OperationRequests } from '../../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authentication.ts'
-import { callerOf, scopeOf, type CallContext, type Conditions, type Room } from '../access/call-context.ts'
+import {
+  callerOf,
+  scopeOf,
+  type CallContext,
+  type Conditions,
+  type Room,
+  type CountStray
+} from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
-import type { CountStray } from '../access/quotas.ts'
 import { userOf } from '../access/shares.ts'
 import { checkTenantName, nowhereFor, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
@@ -86,22 +92,6 @@ function admitCounted<Name extends OperationName>(
   } catch (error) {
     throw countStray(call, request) ?? error
   }
-}
-
-/** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
-export function checkVersion(given: string): void {
-  if (given === PROTOCOL_VERSION || normaliseVersion(given) === PROTOCOL_VERSION) return
-  const asked =
-    given.trim() === ''
-      ? 'The request names no A2A-Version, which means 0.3'
-      : `The request has A2A-Version ${JSON.stringify(given.slice(0, 32))}`
-  throw new A2AError(
-    'VersionNotSupported',
-    `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`,
-    {
-      metadata: { supportedVersions: PROTOCOL_VERSION }
-    }
-  )
 }
 
 function checked(conditions: Conditions): Conditions {

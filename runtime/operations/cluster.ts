@@ -1,5 +1,5 @@
-import type { ObservedCluster } from '../contexts/observers.ts'
 import type { Clock } from '../ports/clock.ts'
+import type { ObservedCluster } from '../ports/cluster-status.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, Erasure, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'

@@ -2,17 +2,13 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { GetExtendedAgentCardRequest } from '../../machines/protocol/requests.ts'
 import type { Caller } from '../access/authentication.ts'
-import { callerOf, type CallContext } from '../access/call-context.ts'
+import { callerOf, type CallContext, NO_ADDRESS } from '../access/call-context.ts'
 import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
 import { agentCard, type CardSource } from '../agent/agent-card.ts'
 import { type CardChanges, describedCard, type ExtendedCard } from '../agent/described-card.ts'
 import { tenantInterfaces } from '../agent/signed-cards.ts'
 import type { Admitted } from './admission.ts'
-
-/** Why there is no card: the request's Host header cannot be trusted, and nothing else says where the agent is. */
-export const NO_ADDRESS =
-  'The agent does not know its own URL, which its card needs. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
 
 /** Throws Unauthenticated for an anonymous caller (§3.1.11). */
 export function checkIsKnown({ principal }: CallContext): void {

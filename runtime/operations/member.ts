@@ -7,7 +7,7 @@ import { cancelHere, erase, type TaskToCancel } from './tasks.ts'
 import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { Admitted } from './admission.ts'
-import { LARGE_BYTES } from '../streams/whole-task.ts'
+import { LARGE_BYTES } from '../streams/task-stream.ts'
 import { routeHere, type SentMessage, type SentOutcome } from './send-message.ts'
 import { withdrawHere, type NameToCancel } from './task-names.ts'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { A2AError, invalidParams, type FieldViolation } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams, type FieldViolation, taskNotFound } from '../../machines/protocol/errors.ts'
 import type {
   CreateTaskPushNotificationConfigRequest,
   DeleteTaskPushNotificationConfigRequest,
@@ -9,7 +9,7 @@ import type {
   TaskPushNotificationConfig
 } from '../../machines/protocol/push.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
-import { readTaskOrThrow, taskNotFound } from '../contexts/errors.ts'
+import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook, Scope } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { Admitted } from './admission.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams, taskNotFound } from '../../machines/protocol/errors.ts'
 import type { ListTasksResponse, Task } from '../../machines/protocol/objects.ts'
 import type {
   CancelTaskRequest,
@@ -10,14 +10,13 @@ import type {
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { ANONYMOUS, type CallContext, type Room } from '../access/call-context.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
-import { completedOrThrow, readTaskOrThrow, readWholeOrThrow, taskNotFound } from '../contexts/errors.ts'
+import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Erasure, ReadOptions, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
-import { type Opened, toWireTask } from '../streams/task-stream.ts'
+import { completed, LARGE_BYTES, type Opened, PIECE_BYTES, toWireTask } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
-import { completed, LARGE_BYTES, PIECE_BYTES } from '../streams/whole-task.ts'
 import type { Admitted } from './admission.ts'
 import { deliver, makeOnNode, movedOn, withLostRaceRetry } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'

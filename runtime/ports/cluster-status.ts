@@ -1,3 +1,5 @@
+import type { ContextKey } from '../store/store.ts'
+
 /** A node of a cluster. */
 export interface NodeStatus {
   /** Where the other nodes reach it. */
@@ -36,4 +38,13 @@ export interface ShardStatus {
 export interface ClusterStatus {
   readonly nodes: readonly NodeStatus[]
   readonly shards: readonly ShardStatus[]
+}
+
+/** The cluster of an observed node. */
+export interface ObservedCluster {
+  /** The address of the node. */
+  readonly address: string
+  /** Reads all nodes, and the owners of all shards. Rejects while they cannot be read. */
+  status(): Promise<ClusterStatus>
+  shardOf(key: ContextKey): number
 }

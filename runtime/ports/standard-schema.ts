@@ -1,5 +1,5 @@
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
-import { ignoreRejection } from '../primitives/promises.ts'
+import { ignoreRejection } from '../primitives/event-loop.ts'
 
 /** Result of a schema: its output, or issues. */
 type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] }

@@ -1,5 +1,5 @@
 /** A host name or address, in lower case and IPv6 in brackets, and its port if given (RFC 3986 §3.2). */
-export interface Authority {
+interface Authority {
   readonly name: string
   readonly port: number | undefined
 }
@@ -47,4 +47,11 @@ export function namedHosts(entries: readonly string[]): ReadonlyMap<string, numb
     hosts.set(authority.name, authority.port)
   }
   return hosts
+}
+
+/** A text without these characters at its end. A regular expression such as `/x+$/` takes quadratic time on `xxx…xy`. */
+export function trimmedEnd(text: string, characters: string): string {
+  let end = text.length
+  while (end > 0 && characters.includes(text.charAt(end - 1))) end -= 1
+  return text.slice(0, end)
 }

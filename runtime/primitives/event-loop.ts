@@ -1,4 +1,4 @@
-import { added, NONE } from './collections.ts'
+import { added, NONE, PrivateProperty, ReleasingMap } from './collections.ts'
 
 /** Captured on load: if a test replaced it temporarily, callbacks scheduled meanwhile would never run. */
 const { setImmediate } = globalThis
@@ -108,5 +108,63 @@ export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Va
     values[count % MEMOIZED] = value
     count += 1
     return value
+  }
+}
+
+/** The callbacks for one signal. */
+class Waiters {
+  readonly #signal: AbortSignal
+  readonly #callbacks = new ReleasingMap<() => void, number>()
+  #count = 0
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  add(callback: () => void): () => void {
+    if (this.#callbacks.size === 0) this.#signal.addEventListener('abort', this.#call)
+    const name = (this.#count += 1)
+    this.#callbacks.set(name, callback)
+    return () => {
+      this.#callbacks.delete(name)
+      if (this.#callbacks.size === 0) this.#signal.removeEventListener('abort', this.#call)
+    }
+  }
+
+  readonly #call = (): void => {
+    for (const callback of this.#callbacks.values()) callback()
+  }
+}
+
+const waiting = new PrivateProperty<AbortSignal, Waiters>()
+
+/**
+ * Calls back when a signal aborts. Call the result to remove the callback; it may be called twice. All callbacks of a signal share one
+ * listener, because thousands come and go per second on a connection, for which EventTarget is slow.
+ */
+export function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  let waiters = waiting.get(signal)
+  if (!waiters) waiting.set(signal, (waiters = new Waiters(signal)))
+  return waiters.add(callback)
+}
+
+/** Marks a promise's rejection as handled, so that it need not be awaited. Gives the promise. */
+export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
+}
+
+/** Fractional part of the golden ratio: its multiples modulo 1 are evenly spread (a low-discrepancy sequence). */
+const STEP = (Math.sqrt(5) - 1) / 2
+
+/**
+ * Jitter: gives times from 0.5 to 1.5 times `aroundMs`, each far from the ones before, so that callers that are delayed together do not
+ * return together.
+ */
+export function jitter(aroundMs: number): () => number {
+  let at = 0
+  return () => {
+    at = (at + STEP) % 1
+    return aroundMs * (0.5 + at)
   }
 }

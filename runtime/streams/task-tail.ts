@@ -1,5 +1,5 @@
 import { added, NONE } from '../primitives/collections.ts'
-import { onAbort } from '../primitives/promises.ts'
+import { onAbort } from '../primitives/event-loop.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Store, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'

@@ -6,7 +6,7 @@ import type { WebhookAnswer, WebhookBody, WebhookBodyWriter, WebhookSender } fro
 import type { WebhookProgress, WebhookRow, Scope } from '../store/rows.ts'
 import type { Store, TaskEvent } from '../store/store.ts'
 import { applyEvents, newTaskRecord, projectTask } from '../store/task-record.ts'
-import { completed, eventPieces, LARGE_BYTES, messagesBefore, roundsBefore } from '../streams/whole-task.ts'
+import { completed, eventPieces, LARGE_BYTES, messagesBefore, roundsBefore } from '../streams/task-stream.ts'
 
 /** Dependencies of a delivery. */
 export interface DeliveryServices {

@@ -5,7 +5,7 @@ import { checkContext, endedFor, toOutcome, toWorkEvent } from '../authoring/che
 import { mayAskTwice } from '../authoring/question-guards.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
 import { gatedMachine, HELD_ACTIONS, withScope } from '../commits/commit-gate.ts'
-import { PrivateProperty } from '../primitives/private-property.ts'
+import { PrivateProperty } from '../primitives/collections.ts'
 import { atomicStep } from '../xstate/actor-system.ts'
 import { isChart } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'

@@ -3,7 +3,7 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Limits } from '../access/limits.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { ContextKey, MessageRow, TaskSize } from '../store/store.ts'
-import { readWhole } from '../streams/whole-task.ts'
+import { readWhole } from '../streams/task-stream.ts'
 
 /**
  * The newest messages of a context before the one that opened a task, oldest first, at most `limit`. They are the client's

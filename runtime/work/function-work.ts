@@ -5,7 +5,7 @@ import { isQuestion, type Question } from '../authoring/questions.ts'
 import type { WorkWords } from '../authoring/words.ts'
 import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
-import { PrivateProperty } from '../primitives/private-property.ts'
+import { PrivateProperty } from '../primitives/collections.ts'
 import { LEAN, tell } from '../xstate/lean-actor.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 

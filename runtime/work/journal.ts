@@ -1,8 +1,7 @@
-import { inspect } from 'node:util'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact } from '../../machines/protocol/objects.ts'
 import type { WorkWord as Word, WorkWord } from '../../machines/task-events.ts'
-import { keptValue } from '../authoring/checked-words.ts'
+import { keptValue, checkWait } from '../authoring/checked-words.ts'
 import type { StepArguments } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import { sameJson } from '../primitives/json.ts'
@@ -110,14 +109,6 @@ export class RunJournal {
   committed(): Promise<void> {
     return new Promise(resolve => this.afterCommit(resolve))
   }
-}
-
-/** Throws RangeError unless the delay is a finite number of milliseconds of at least 0. */
-export function checkWait(delayMs: number): void {
-  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity))
-    throw new RangeError(
-      `A wait is a number of milliseconds from 0, not ${inspect(delayMs)}: sleep(1000), or { deadlineMs: 1000 }.`
-    )
 }
 
 /** Throws TypeError for a step without a name or a function. */

@@ -1,10 +1,10 @@
 import { A2AError, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
-import { questionEventOf } from '../authoring/checked-words.ts'
+import { questionEventOf, checkWait } from '../authoring/checked-words.ts'
 import { answerTo, isQuestion, type Question } from '../authoring/questions.ts'
 import { NO_DETAILS, type ReceivedMessage } from '../authoring/work-arguments.ts'
 import { checkArgument, type Kind } from '../primitives/options.ts'
-import { checkWait, type RunJournal } from './journal.ts'
+import type { RunJournal } from './journal.ts'
 
 interface OpenQuestion {
   /** Journal key of its answer: its ordinal, or the key of a relayed question. */

@@ -7,7 +7,7 @@ import type { Logger } from '../ports/logger.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TaskSize } from '../store/store.ts'
-import { LARGE_BYTES, readWhole } from '../streams/whole-task.ts'
+import { LARGE_BYTES, readWhole } from '../streams/task-stream.ts'
 
 /** Memory limit of the process for loaded tasks, in multiples of `limits.referencedBytes`. */
 const FULL_WORKS = 16

@@ -13,8 +13,7 @@ import {
   transition
 } from 'xstate'
 import type { FullSystem } from './actor-system.ts'
-import { isMachine } from './persisted-snapshot.ts'
-import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
+import { isMachine, noteWrittenConfig, writtenConfig } from './persisted-snapshot.ts'
 
 type Step = ReturnType<typeof transition<AnyStateMachine>>
 

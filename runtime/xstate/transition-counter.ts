@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { AnyActorRef, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { PrivateProperty } from '../primitives/private-property.ts'
+import { PrivateProperty } from '../primitives/collections.ts'
 
 /** How often a transition of a chart was taken after another one. */
 export interface TransitionCount {

@@ -12,8 +12,7 @@ import { Intake } from '../../adapters/websocket/frame-limits.ts'
 import { LargeAnswer, LargeAnswers } from '../../adapters/websocket/large-answer.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
-import { AnswerRoom, AnswerSpace } from '../../runtime/access/answer-room.ts'
-import { Shares, type Sharer } from '../../runtime/access/shares.ts'
+import { AnswerRoom, AnswerSpace, type Sharer, Shares } from '../../runtime/access/shares.ts'
 import {
   artifact,
   data,
@@ -25,7 +24,7 @@ import {
   type WorkResult
 } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import { completed, LARGE_BYTES } from '../../runtime/streams/whole-task.ts'
+import { completed, LARGE_BYTES } from '../../runtime/streams/task-stream.ts'
 import { ask, rpc } from '../fixtures/servers/http-agent.ts'
 import { frameOf, RawSocket } from '../fixtures/servers/raw-socket.ts'
 import { deferred, refusal, rest, say, start, taskIn, until } from '../fixtures/runtime/runtime-helpers.ts'

@@ -3,7 +3,7 @@ import { safeFileName } from '../../adapters/cli/talk/artifacts.ts'
 import { cardAddresses } from '../../adapters/client/card/discovery.ts'
 import { nodeVersion } from '../../adapters/cluster/placement/statements.ts'
 import { parsedAddress } from '../../adapters/push/webhook-address.ts'
-import { redactedText } from '../../runtime/ports/redact.ts'
+import { redactedText } from '../../runtime/ports/logger.ts'
 
 const MANY = 1_000_000
 

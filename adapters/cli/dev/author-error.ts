@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { redacted, redactedText } from '../../../runtime/ports/redact.ts'
+import { redacted, redactedText } from '../../../runtime/ports/logger.ts'
 import { thrownText } from '../text/terminal.ts'
 import { LOAD } from './fresh-module-hooks.ts'
 

@@ -1,6 +1,6 @@
-import type { Observer } from '../../../runtime/contexts/observers.ts'
 import { unrefTimer, type Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
+import type { Observer } from '../../../runtime/telemetry-port.ts'
 
 /** A timer that is this late is logged. */
 const STALL_MS = 1000

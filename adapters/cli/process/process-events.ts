@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
+import type { Runtime } from '../../../runtime/index.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
-import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Served } from '../../serve/serve-websocket.ts'
 
 /** The source of signals: `process`. */

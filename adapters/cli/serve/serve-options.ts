@@ -1,5 +1,5 @@
 import type { Authenticate, Authorize } from '../../../runtime/access/authentication.ts'
-import type { SignCard } from '../../../runtime/agent/signed-cards.ts'
+import type { SignCard } from '../../../runtime/index.ts'
 import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
 import type { WebhookSender } from '../../../runtime/ports/webhook-sender.ts'
 import { namedHosts, namedOrigins } from '../../../runtime/primitives/authority.ts'

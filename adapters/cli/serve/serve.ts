@@ -1,4 +1,4 @@
-import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
+import { createRuntime, type Runtime } from '../../../runtime/index.ts'
 import { answered } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspector.ts'

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
-import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import { dryRunRestore, type Outlook, type Verdict } from '../../../runtime/contexts/restore-dry-run.ts'
+import type { Agent } from '../../../runtime/index.ts'
+import { dryRunRestore, type Outlook, type Verdict } from '../../../runtime/work-port.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'

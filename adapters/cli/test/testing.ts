@@ -1,4 +1,4 @@
-import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type { Agent } from '../../../runtime/index.ts'
 import { INSTALL_TOOLS } from '../../drawing/layout.ts'
 import type * as testing from '../../testing/index.ts'
 import type { PathKind } from '../../testing/plan/graph.ts'

@@ -9,7 +9,7 @@ import type { SendMessageRequest, SubscribeToTaskRequest } from '../../../machin
 import { isTerminal, isInterrupted, type TaskState } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import { onAbort } from '../../../runtime/primitives/promises.ts'
+import { onAbort } from '../../../runtime/primitives/event-loop.ts'
 import type { Calls } from '../calls.ts'
 import { knownFrom, tenantOf, validAnswer, placeOf, stateOf, type RequestFrame } from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'

@@ -1,6 +1,6 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
-import { trimmedEnd } from '../../../runtime/primitives/text.ts'
+import { trimmedEnd } from '../../../runtime/primitives/authority.ts'
 import { activatedBy, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
 import { backOffOptions, type PlacedOptions } from '../options.ts'

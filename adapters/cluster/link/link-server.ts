@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { OUTCOME_UNKNOWN } from '../../../machines/protocol/errors.ts'
 import type { Member } from '../../../runtime/operations/cluster.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
-import { OUTCOME_UNKNOWN } from '../../../runtime/contexts/errors.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
 import {

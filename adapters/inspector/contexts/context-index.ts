@@ -1,7 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { LiveActors, Observation } from '../../../runtime/contexts/observers.ts'
 import { type Commit, type ContextKey, contextName, type Erasure, isErased } from '../../../runtime/store/store.ts'
+import type { LiveActors, Observation } from '../../../runtime/telemetry-port.ts'
 import type { ContextRow } from '../feed.ts'
 import { type Kept, Recent, shownWords, wordsOf } from '../recorder/recent.ts'
 import type { Redact } from '../recorder/seen-step.ts'

@@ -1,6 +1,6 @@
 import type { Part } from '../../../machines/protocol/parts.ts'
-import type { Observation } from '../../../runtime/contexts/observers.ts'
 import type { Commit, ContextKey, MessageRow } from '../../../runtime/store/store.ts'
+import type { Observation } from '../../../runtime/telemetry-port.ts'
 import type { Said } from '../feed.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
-import { textOf } from '../../../runtime/authoring/words.ts'
+import { textOf } from '../../../runtime/index.ts'
 import type { Redact } from './seen-step.ts'
 
 /** A kept value. */

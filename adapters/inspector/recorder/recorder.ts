@@ -1,8 +1,8 @@
-import { TokenBucket } from '../../../runtime/access/usage.ts'
-import type { LiveActors } from '../../../runtime/contexts/observers.ts'
+import { TokenBucket } from '../../../runtime/access/call-scheduler.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { ReleasingMap } from '../../../runtime/primitives/collections.ts'
 import { isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'
+import type { LiveActors } from '../../../runtime/telemetry-port.ts'
 import { ContextRecord, type RecordListener } from './context-record.ts'
 
 /** The number of contexts kept, the newest. */

@@ -1,5 +1,5 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
-import { jitter } from '../../../runtime/primitives/jitter.ts'
+import { jitter } from '../../../runtime/primitives/event-loop.ts'
 import { inUse, StorageError, type Holder } from '../../rows/damage.ts'
 import { checkFinished, LOCK_CLASS, migrate, MIGRATIONS } from '../schema/migrate.ts'
 import type { PostgresPool } from './pool.ts'

@@ -1,4 +1,4 @@
-import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
+import type { Negotiation } from '../../../runtime/index.ts'
 import type { Bounds } from '../bounds.ts'
 import type { BargainCases } from '../plan/cases.ts'
 import { type PathKind, type Place, placesFrom, shortestWays, simpleWays, type Taken } from '../plan/graph.ts'

@@ -1,7 +1,5 @@
 import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
-import { directedActor, type Director } from '../../../runtime/xstate/pure-step.ts'
-import { mayAskTwice } from '../../../runtime/authoring/question-guards.ts'
-import { openQuestion } from '../../../runtime/work/chart-question.ts'
+import { mayAskTwice, openQuestion, directedActor, type Director } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { statesOf } from '../../../runtime/xstate/transition-counter.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'

@@ -1,6 +1,5 @@
 import type { EventObject } from 'xstate'
-import type { ArtifactWords, Words } from '../../../runtime/authoring/words.ts'
-import type { NegotiationAnswer } from '../../../runtime/negotiation/respond-chart.ts'
+import type { NegotiationAnswer, ArtifactWords, Words } from '../../../runtime/index.ts'
 
 /** Inputs by name. The names appear in the names of tests. */
 export type ByName<T> = Readonly<Record<string, T>>

@@ -1,7 +1,6 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom } from 'xstate'
-import { pureStart, pureStep, sendsSnapshots } from '../../../runtime/xstate/pure-step.ts'
+import { openQuestion, pureStart, pureStep, sendsSnapshots } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
 import { heardBy, type ChartMove, type InnerMove, type OwnMove, type Timer, type Turn } from './moves.ts'

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, EventObject, AnyActorRef, Snapshot } from 'xstate'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import { answered, isGiven, type Heard } from '../../../runtime/work/chart-question.ts'
+import { answered, isGiven, type Heard } from '../../../runtime/work-port.ts'
 import { actorAt, endedIn } from './actors-in.ts'
 
 /** One event of a task under test. `name` is that of its case. Time passes until the next timers fire, all that are due then. */

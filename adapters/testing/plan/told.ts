@@ -2,7 +2,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { reasonOf } from '../../../machines/task.machine.ts'
 import { endedFor, toOutcome, toWorkEvent } from '../../../runtime/authoring/checked-words.ts'
-import { askedQuestion, reasonIn } from '../../../runtime/work/chart-question.ts'
+import { askedQuestion, reasonIn } from '../../../runtime/work-port.ts'
 import type { ChartMove, Move, Turn } from './moves.ts'
 
 /** An event of a task for comparison: without generated ids and times. */

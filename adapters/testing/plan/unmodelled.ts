@@ -1,5 +1,5 @@
 import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, Snapshot } from 'xstate'
-import { ANSWERS, hears } from '../../../runtime/authoring/question-guards.ts'
+import { ANSWERS, hears } from '../../../runtime/work-port.ts'
 import { isMachine, activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { ending } from '../run/stub-actors.ts'
 import { actorsIn } from './actors-in.ts'

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { Told } from '../../../machines/properties/terms.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type { Agent } from '../../../runtime/index.ts'
 import { modelWith } from '../plan/acted-model.ts'
 import { endedIn } from '../plan/actors-in.ts'
 import type { AllCases, Cases } from '../plan/cases.ts'

@@ -1,6 +1,6 @@
 import { modeAfter } from '../../../machines/properties/properties.ts'
 import { momentsOf } from '../../../machines/properties/terms.ts'
-import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type { Agent } from '../../../runtime/index.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { PathError } from '../path-error.ts'

@@ -1,6 +1,6 @@
 import type { EventObject } from 'xstate'
 import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
-import { isEndless } from '../../../runtime/xstate/pure-step.ts'
+import { isEndless } from '../../../runtime/work-port.ts'
 import type { Taken } from '../plan/graph.ts'
 import { configurationKey, type Model, ownMove, QUIET } from '../plan/model.ts'
 import { type ChartMove, describeMove, heardBy, type Turn } from '../plan/moves.ts'

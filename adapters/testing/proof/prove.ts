@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate'
 import { leadsTo, never, type Fairness, type Property } from '../../../machines/properties/properties.ts'
 import { notTerm, TERMINAL, THROWN } from '../../../machines/properties/terms.ts'
-import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type { Agent } from '../../../runtime/index.ts'
 import {
   checkArgument,
   checkOptions,
@@ -11,8 +11,8 @@ import {
   type OptionKinds
 } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
+import { withStepLimit } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { withStepLimit } from '../../../runtime/xstate/pure-step.ts'
 import { BOUND_OPTIONS, Bounds, type BoundOptions } from '../bounds.ts'
 import type { Cases } from '../plan/cases.ts'
 import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'

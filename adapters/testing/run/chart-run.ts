@@ -9,9 +9,8 @@ import {
   type EventObject
 } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
-import { replaceSchedule, startRestored, takeId } from '../../../runtime/xstate/actor-system.ts'
+import { openQuestion, replaceSchedule, startRestored, takeId } from '../../../runtime/work-port.ts'
 import { activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { transitionName } from '../../../runtime/xstate/transition-counter.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'

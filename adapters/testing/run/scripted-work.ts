@@ -1,10 +1,18 @@
 import { emit, type EventObject } from 'xstate'
-import type { AuthorizationReceived } from '../../../runtime/authoring/input-schema.ts'
-import { authRequired, inputRequired } from '../../../runtime/authoring/questions.ts'
-import { setupWork } from '../../../runtime/authoring/setup-work.ts'
-import { artifact, failed, progress, rejected, type WorkResult } from '../../../runtime/authoring/words.ts'
-import type { WorkArguments, WorkEnd } from '../../../runtime/authoring/work-arguments.ts'
-import type { WorkFunction } from '../../../runtime/work/function-work.ts'
+import {
+  type WorkFunction,
+  authRequired,
+  inputRequired,
+  setupWork,
+  type AuthorizationReceived,
+  type WorkArguments,
+  artifact,
+  failed,
+  progress,
+  rejected,
+  type WorkResult
+} from '../../../runtime/index.ts'
+import type { WorkEnd } from '../../../runtime/work-port.ts'
 import type { Cases } from '../plan/cases.ts'
 import { endless, type WorkDouble } from './stub-actors.ts'
 

@@ -7,8 +7,8 @@ import {
   fromPromise,
   type Snapshot
 } from 'xstate'
-import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import { pathOf } from '../../../runtime/commits/actor-host.ts'
+import type { Agent } from '../../../runtime/index.ts'
+import { pathOf } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { actorAt, shownIn } from '../plan/actors-in.ts'
 

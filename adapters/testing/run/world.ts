@@ -6,14 +6,19 @@ import { movePart } from '../../../machines/protocol/negotiation.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Limits } from '../../../runtime/access/limits.ts'
-import { type Agent, defineAgent } from '../../../runtime/agent/define-agent.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
-import { accepted, type ArtifactWords } from '../../../runtime/authoring/words.ts'
-import type { WorkInput } from '../../../runtime/authoring/work-arguments.ts'
+import {
+  memoryStore,
+  type Agent,
+  defineAgent,
+  createRuntime,
+  type Runtime,
+  type WorkInput,
+  accepted,
+  type ArtifactWords
+} from '../../../runtime/index.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
-import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
-import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { StoreStatus } from '../../../runtime/store/rows.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { sqliteStore } from '../../storage/sqlite.ts'

@@ -10,7 +10,7 @@ import { storyHtml, taskChartNames, taskStory } from '../../../adapters/inspecto
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Part } from '../../../machines/protocol/parts.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import { redacted } from '../../../runtime/ports/redact.ts'
+import { redacted } from '../../../runtime/ports/logger.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { CHROMIUM, openPage } from '../../fixtures/pages/chromium.ts'

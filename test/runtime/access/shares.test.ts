@@ -1,7 +1,6 @@
 import t from 'tap'
 import { limitsWith, type LimitChanges } from '../../../runtime/access/limits.ts'
-import { Shares, userOf } from '../../../runtime/access/shares.ts'
-import { unfinishedBytes } from '../../../runtime/access/unfinished-bytes.ts'
+import { Shares, unfinishedBytes, userOf } from '../../../runtime/access/shares.ts'
 import { inputRequired, memoryStore } from '../../../runtime/index.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Store } from '../../../runtime/store/store.ts'
