@@ -18,7 +18,7 @@ import type {
   NegotiationLimits,
   NegotiationMachineEvent,
   NegotiationOutcome,
-  Terms
+  NegotiationTerms
 } from './negotiation-events.ts'
 import { taskMachine } from './task.machine.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
@@ -34,16 +34,16 @@ export type ContextMachineEvent =
 
 /** Events that a context emits: the outcome of each request, and crashes of child actors. */
 export type ContextFact =
-  | { type: 'task.opened'; request: ContextRequest; terms?: Terms }
+  | { type: 'task.opened'; request: ContextRequest; terms?: NegotiationTerms }
   | { type: 'request.answered'; request: ContextRequest; reply: MessageContent }
-  | { type: 'request.refused'; request: ContextRequest; reason: Refusal; violations?: readonly FieldViolation[] }
+  | { type: 'request.refused'; request: ContextRequest; reason: RefusalReason; violations?: readonly FieldViolation[] }
   | { type: 'child.crashed'; actorId: string }
 
 /**
  * Why a request gets no answer. `full`: too many live tasks. `crowded`: too many waiting requests. `failed`: the author's
  * negotiation threw. `late`: it took too long.
  */
-export type Refusal = 'full' | 'crowded' | 'failed' | 'late'
+export type RefusalReason = 'full' | 'crowded' | 'failed' | 'late'
 
 /**
  * `negotiates`: each request is negotiated separately before a task is opened. `bargains`: all requests go to one lasting
@@ -65,7 +65,7 @@ export type ContextContext = ContextInput & { tasks: string[]; negotiations: str
 type ChildEnded = DoneActorEvent<NegotiationOutcome> | ErrorActorEvent
 type Refused = Omit<Extract<ContextFact, { type: 'request.refused' }>, 'type'>
 type Outcome = { output: NegotiationOutcome }
-type Opening = { request: ContextRequest; terms?: Terms; reason?: MessageContent }
+type Opening = { request: ContextRequest; terms?: NegotiationTerms; reason?: MessageContent }
 
 /**
  * A context (§3.4.1): the actor of one `contextId`, which spawns the actors of its tasks.
@@ -90,12 +90,12 @@ export const contextMachine = setup({
     negotiates: ({ context }) => context.negotiates,
     bargains: ({ context }) => context.bargains !== undefined,
     withdraws: (_, { isWithdrawal }: ContextRequest) => isWithdrawal === true,
-    hasRoom,
+    isBelowTaskLimit,
     isEmpty: ({ context }) => isEmpty(context),
     isTask: ({ context }, id: string) => context.tasks.includes(id),
     isReply: (_, { decision }: NegotiationOutcome) => decision === 'replied',
     isDeal: (_, outcome: NegotiationOutcome) => isDeal(outcome),
-    opensTask: ({ context }, outcome: NegotiationOutcome) => isDeal(outcome) && hasRoom({ context })
+    opensTask: ({ context }, outcome: NegotiationOutcome) => isDeal(outcome) && isBelowTaskLimit({ context })
   }
 })
   .extend({
@@ -162,7 +162,7 @@ export const contextMachine = setup({
             {
               guard: { type: 'withdraws', params: requestOf },
               target: 'busy',
-              actions: [...opensTask(), { type: 'withdraw', params: requestOf }]
+              actions: [...openTask(), { type: 'withdraw', params: requestOf }]
             },
             {
               guard: 'negotiates',
@@ -170,7 +170,7 @@ export const contextMachine = setup({
               actions: { type: 'negotiate', params: ({ event }) => event.request }
             },
             { guard: 'bargains', target: 'busy', actions: { type: 'bargain', params: ({ event }) => event.request } },
-            { target: 'busy', actions: opensTask() }
+            { target: 'busy', actions: openTask() }
           ],
           // The lasting negotiation has no final state. If it fails, the next request spawns a new one.
           'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
@@ -183,11 +183,11 @@ export const contextMachine = setup({
           'request.received': [
             {
               guard: { type: 'withdraws', params: requestOf },
-              actions: [...opensTask(), { type: 'withdraw', params: requestOf }]
+              actions: [...openTask(), { type: 'withdraw', params: requestOf }]
             },
             { guard: 'negotiates', actions: { type: 'negotiate', params: ({ event }) => event.request } },
             { guard: 'bargains', actions: { type: 'bargain', params: ({ event }) => event.request } },
-            { guard: 'hasRoom', actions: opensTask() },
+            { guard: 'isBelowTaskLimit', actions: openTask() },
             { actions: { type: 'refuse', params: ({ event }) => ({ request: event.request, reason: 'full' }) } }
           ],
           'request.decided': [
@@ -198,7 +198,7 @@ export const contextMachine = setup({
             {
               guard: { type: 'opensTask', params: outcomeOf },
               actions: [
-                ...opensTask(),
+                ...openTask(),
                 { type: 'rejectTask', params: ({ event }) => openingOf(event) },
                 { type: 'tellBargaining', params: 'deal.made' },
                 forgetsRequest()
@@ -214,36 +214,40 @@ export const contextMachine = setup({
             },
             { actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, forgetsRequest()] }
           ],
-          'message.received': { guard: isItsTask(), actions: passesOn() },
-          'message.steered': { guard: isItsTask(), actions: passesOn() },
-          'message.queued': { guard: isItsTask(), actions: passesOn() },
-          'authorization.received': { guard: isItsTask(), actions: passesOn() },
-          'work.crashed': { guard: isItsTask(), actions: passesOn() },
-          'task.start': { guard: isItsTask(), actions: passesOn() },
-          'task.recover': { guard: isItsTask(), actions: passesOn() },
-          'recovery.undone': { guard: isItsTask(), actions: passesOn() },
-          'task.cancel': { guard: isItsTask(), actions: passesOn() },
-          'task.fail': { guard: isItsTask(), actions: passesOn() },
+          'message.received': { guard: isItsTask(), actions: forward() },
+          'message.steered': { guard: isItsTask(), actions: forward() },
+          'message.queued': { guard: isItsTask(), actions: forward() },
+          'authorization.received': { guard: isItsTask(), actions: forward() },
+          'work.crashed': { guard: isItsTask(), actions: forward() },
+          'task.start': { guard: isItsTask(), actions: forward() },
+          'task.recover': { guard: isItsTask(), actions: forward() },
+          'recovery.undone': { guard: isItsTask(), actions: forward() },
+          'task.cancel': { guard: isItsTask(), actions: forward() },
+          'task.fail': { guard: isItsTask(), actions: forward() },
           'xstate.done.actor.*': [
             {
               guard: { type: 'isTask', params: ({ event }) => event.actorId },
-              actions: letsGo()
+              actions: stopAndForget()
             },
             {
               guard: { type: 'isReply', params: ({ event }) => event.output },
-              actions: [{ type: 'answer', params: ({ event }) => event.output }, ...letsGo()]
+              actions: [{ type: 'answer', params: ({ event }) => event.output }, ...stopAndForget()]
             },
             {
               guard: { type: 'opensTask', params: ({ event }) => event.output },
-              actions: [...opensTask(), { type: 'rejectTask', params: ({ event }) => openingOf(event) }, ...letsGo()]
+              actions: [
+                ...openTask(),
+                { type: 'rejectTask', params: ({ event }) => openingOf(event) },
+                ...stopAndForget()
+              ]
             },
             // The author's negotiation threw, or the context is at its task limit.
             {
-              actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, ...letsGo()]
+              actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, ...stopAndForget()]
             }
           ],
           'xstate.error.actor.*': {
-            actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...letsGo()]
+            actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...stopAndForget()]
           },
           'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
           'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
@@ -264,12 +268,12 @@ export function isEmpty({ tasks, negotiations }: Pick<ContextContext, 'tasks' | 
   return tasks.length + negotiations.length === 0
 }
 
-function hasRoom({ context }: { context: ContextContext }): boolean {
+function isBelowTaskLimit({ context }: { context: ContextContext }): boolean {
   return context.tasks.length < context.taskLimit
 }
 
 /** Actions that open the task of a request or of an accepted negotiation. */
-function opensTask() {
+function openTask() {
   const params = ({ event }: { event: EventObject }) => openingOf(event)
   return [{ type: 'noteTask', params }, { type: 'tellOpened', params }, 'spawnTask'] as const
 }
@@ -282,7 +286,7 @@ function openingOf(event: EventObject): Opening {
 }
 
 /** Actions that stop and forget a child that has ended. */
-function letsGo() {
+function stopAndForget() {
   const params = ({ event }: { event: { actorId: string } }) => event.actorId
   return [
     { type: 'stopChild', params },
@@ -296,7 +300,7 @@ function isItsTask() {
 }
 
 /** Forwards an event to the task that it names. */
-function passesOn() {
+function forward() {
   return { type: 'passOn' as const, params: taskIdOf }
 }
 

@@ -4,10 +4,10 @@ import type { RequestDetails } from './protocol/requests.ts'
 import type { MessageContent } from './task-events.ts'
 
 /** Terms that one side proposes or both have agreed on: an object that the author's schema accepts. */
-export type Terms = Record<string, unknown>
+export type NegotiationTerms = Record<string, unknown>
 
 /** When a request arrived, in milliseconds since 1970, and its move, if it has one: proposed terms, or the id of an offer. */
-export type Arrival = { atMs: number; proposes?: Terms; accepts?: string; declines?: string }
+export type Arrival = { atMs: number; proposes?: NegotiationTerms; accepts?: string; declines?: string }
 
 /**
  * A message that addresses no task. `callId` names the waiting call; `taskId` is the id of the task that it may open.
@@ -34,14 +34,14 @@ export type ContextRequest = {
  */
 export type NegotiationOutcome = { request: ContextRequest } & (
   | { decision: 'replied'; reply: MessageContent }
-  | { decision: 'accepted'; terms?: Terms }
+  | { decision: 'accepted'; terms?: NegotiationTerms }
   | { decision: 'rejected'; reason: MessageContent }
   | { decision: 'crowded' }
   | { decision: 'failed'; violations?: readonly FieldViolation[]; isLate?: boolean }
 )
 
 /** The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970. */
-export type StandingOffer = { offerId: string; round: number; terms: Terms; expiresAtMs: number }
+export type StandingOffer = { offerId: string; round: number; terms: NegotiationTerms; expiresAtMs: number }
 
 /**
  * The input of the author's logic for one request. `round` counts the offers of both sides, including a proposal in this request.
@@ -51,7 +51,7 @@ export type Matter = {
   request: ContextRequest
   round: number
   standing?: StandingOffer
-  proposal?: Terms
+  proposal?: NegotiationTerms
   memory?: unknown
 }
 
@@ -59,7 +59,7 @@ export type Matter = {
 export type Opinion =
   | { decision: 'offered'; offer: Omit<StandingOffer, 'round'>; words: MessageContent; memory?: unknown }
   | { decision: 'declined' | 'replied'; words: MessageContent; memory?: unknown }
-  | { decision: 'accepted'; terms?: Terms }
+  | { decision: 'accepted'; terms?: NegotiationTerms }
   | { decision: 'rejected'; reason: MessageContent }
   | { decision: 'failed'; isLate?: boolean }
 

@@ -9,7 +9,7 @@ import type {
   NegotiationOutcome,
   Opinion,
   StandingOffer,
-  Terms
+  NegotiationTerms
 } from './negotiation-events.ts'
 import { offerPart, type Offer } from './protocol/negotiation.ts'
 import type { MessageContent } from './task-events.ts'
@@ -107,10 +107,10 @@ export const negotiationMachine = setup({
           always: [
             { guard: 'hasAnsweredAll', target: '#negotiation.quiet' },
             { guard: 'hasExpired', actions: 'forgetOffers' },
-            { guard: 'acceptsOffer', target: 'agreeing', actions: tells(acceptance) },
-            { guard: 'declinesOffer', actions: [tells(noDeal), 'forgetOffers', 'goOn'] },
-            { guard: 'meansNoOffer', actions: [tells(whatStands), 'goOn'] },
-            { guard: 'proposesTooOften', actions: [tells(tooOften), 'forgetOffers', 'goOn'] },
+            { guard: 'acceptsOffer', target: 'agreeing', actions: emitDecision(acceptance) },
+            { guard: 'declinesOffer', actions: [emitDecision(noDeal), 'forgetOffers', 'goOn'] },
+            { guard: 'meansNoOffer', actions: [emitDecision(whatStands), 'goOn'] },
+            { guard: 'proposesTooOften', actions: [emitDecision(tooOften), 'forgetOffers', 'goOn'] },
             { target: 'responding' }
           ]
         },
@@ -120,17 +120,17 @@ export const negotiationMachine = setup({
             src: 'respond',
             input: ({ context }) => matterOf(context),
             onDone: [
-              { guard: { type: 'agrees', params: opinionOf }, target: 'agreeing', actions: tells(deal) },
+              { guard: { type: 'agrees', params: opinionOf }, target: 'agreeing', actions: emitDecision(deal) },
               // The author accepts, but the request has no proposal and no offer is open.
               {
                 guard: { type: 'accepts', params: opinionOf },
                 target: 'judging',
-                actions: [tells(whatStands), 'goOn']
+                actions: [emitDecision(whatStands), 'goOn']
               },
               {
                 guard: { type: 'offersTooOften', params: opinionOf },
                 target: 'judging',
-                actions: [tells(tooOften), 'forgetOffers', 'goOn']
+                actions: [emitDecision(tooOften), 'forgetOffers', 'goOn']
               },
               {
                 guard: { type: 'offers', params: opinionOf },
@@ -138,23 +138,23 @@ export const negotiationMachine = setup({
                 actions: [
                   { type: 'keepOffer', params: ({ event }) => event.output as Offered },
                   remembers(),
-                  tells(newOffer),
+                  emitDecision(newOffer),
                   'goOn'
                 ]
               },
               {
                 guard: { type: 'declines', params: opinionOf },
                 target: 'judging',
-                actions: [tells(words), 'forgetOffers', 'goOn']
+                actions: [emitDecision(words), 'forgetOffers', 'goOn']
               },
               {
                 guard: { type: 'replies', params: opinionOf },
                 target: 'judging',
-                actions: [tells(words), 'countRound', remembers(), 'goOn']
+                actions: [emitDecision(words), 'countRound', remembers(), 'goOn']
               },
-              { target: 'judging', actions: [tells(noAnswer), 'goOn'] }
+              { target: 'judging', actions: [emitDecision(noAnswer), 'goOn'] }
             ],
-            onError: { target: 'judging', actions: [tells(failure), 'goOn'] }
+            onError: { target: 'judging', actions: [emitDecision(failure), 'goOn'] }
           }
         },
         // Both sides agree. The context decides whether it can open the task.
@@ -178,7 +178,7 @@ type Decision = NegotiationOutcome extends infer Outcome
   : never
 
 /** Action that emits the outcome of the current request. */
-function tells<Cause>(decisionIn: (situation: Situation & { event: Cause }) => Decision) {
+function emitDecision<Cause>(decisionIn: (situation: Situation & { event: Cause }) => Decision) {
   const params = (situation: Situation & { event: Cause }) =>
     ({ request: atHand(situation.context), ...decisionIn(situation) }) as NegotiationOutcome
   return { type: 'tell' as const, params }
@@ -197,7 +197,7 @@ function acceptance({ context }: Situation): Decision {
 function deal({ context, event }: Situation & { event: Answered }): Decision {
   const { output } = event
   if (output.decision === 'rejected') return output
-  return { decision: 'accepted', terms: acceptedTerms(context, output) as Terms }
+  return { decision: 'accepted', terms: acceptedTerms(context, output) as NegotiationTerms }
 }
 
 function newOffer({ context, event }: Situation & { event: Answered }): Decision {
@@ -266,7 +266,7 @@ function matterOf(context: NegotiationContext): Matter {
 }
 
 /** The terms that the author accepts: its own, else the proposed ones, else those of the open offer. */
-function acceptedTerms(context: NegotiationContext, opinion: Opinion): Terms | undefined {
+function acceptedTerms(context: NegotiationContext, opinion: Opinion): NegotiationTerms | undefined {
   return opinion.decision === 'accepted'
     ? (opinion.terms ?? atHand(context).arrived.proposes ?? context.standing?.terms)
     : undefined

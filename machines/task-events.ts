@@ -19,26 +19,26 @@ export type WorkOutcome =
 export type Numbered = { ordinal?: number }
 
 /** Message and metadata of a status. */
-export type Said = Numbered & { message?: MessageContent; metadata?: Record<string, unknown> }
+export type StatusContent = Numbered & { message?: MessageContent; metadata?: Record<string, unknown> }
 
 /** A client's message, with metadata and configuration of its request, if any. */
-export type Received = { message: Message; request?: RequestDetails }
+export type ClientMessage = { message: Message; request?: RequestDetails }
 
 /**
  * The answer, as the open question's schema parsed it. An event that has one has been validated already. `question`: the id of the state
  * of the work that asked.
  */
-export type Answered = { answer?: unknown; question?: string }
+export type ParsedAnswer = { answer?: unknown; question?: string }
 
 /** A question of the work. `asks`: its key, if the work may ask several at once. It is found by it after a restart. */
-export type Question = Said & { message: MessageContent; asks?: string }
+export type WorkQuestion = StatusContent & { message: MessageContent; asks?: string }
 
 /** Events that running work sends to its task. */
 export type WorkEvent =
-  | ({ type: 'work.progressed' } & Said)
+  | ({ type: 'work.progressed' } & StatusContent)
   | ({ type: 'work.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
-  | ({ type: 'work.asked' } & Question)
-  | ({ type: 'work.needsAuthorization' } & Question)
+  | ({ type: 'work.asked' } & WorkQuestion)
+  | ({ type: 'work.needsAuthorization' } & WorkQuestion)
   | { type: 'work.resumed' }
 
 /** A word of work: every event that it sends, except `work.resumed`. */
@@ -59,17 +59,17 @@ export type TaskMachineEvent =
   | { type: 'task.cancel'; taskId: string; message?: MessageContent }
   | { type: 'task.fail'; taskId: string; message: MessageContent }
   | { type: 'task.reject'; taskId: string; message: MessageContent }
-  | ({ type: 'message.received'; taskId: string } & Received & Answered)
-  | ({ type: 'message.steered' | 'message.queued'; taskId: string } & Received)
-  | ({ type: 'authorization.received'; taskId: string; data: unknown } & Answered)
+  | ({ type: 'message.received'; taskId: string } & ClientMessage & ParsedAnswer)
+  | ({ type: 'message.steered' | 'message.queued'; taskId: string } & ClientMessage)
+  | ({ type: 'authorization.received'; taskId: string; data: unknown } & ParsedAnswer)
 
 /** Events that a task forwards to its work. A `queued` message was sent before the question that it is now checked against. */
 export type ToWork =
-  | ({ type: 'message.received'; queued?: true } & Received & Answered)
-  | ({ type: 'authorization.received'; data: unknown } & Answered)
+  | ({ type: 'message.received'; queued?: true } & ClientMessage & ParsedAnswer)
+  | ({ type: 'authorization.received'; data: unknown } & ParsedAnswer)
 
 /** Events that a task emits. The runtime adds time and generation. */
 export type TaskFact =
-  | ({ type: 'status.changed'; state: TaskState } & Said)
+  | ({ type: 'status.changed'; state: TaskState } & StatusContent)
   | ({ type: 'artifact.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
   | { type: 'restart.requested' }

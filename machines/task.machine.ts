@@ -13,10 +13,10 @@ import {
   type Recovery
 } from './supervision.ts'
 import type {
-  Answered,
-  Question,
-  Received,
-  Said,
+  ParsedAnswer,
+  WorkQuestion,
+  ClientMessage,
+  StatusContent,
   TaskFact,
   TaskMachineEvent,
   ToWork,
@@ -25,8 +25,8 @@ import type {
 } from './task-events.ts'
 
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
-type StatusCause = Said & { type: string; output?: Said; error?: unknown }
-type ToldState = { state: TaskState; event: StatusCause }
+type StatusCause = StatusContent & { type: string; output?: StatusContent; error?: unknown }
+type EmittedStatus = { state: TaskState; event: StatusCause }
 type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 
 /** Ids of a task actor. */
@@ -39,7 +39,7 @@ export type TaskInput = { taskId: string; contextId: string }
  * may ask several at once.
  */
 export type TaskContext = TaskInput & {
-  queue: (Message | Received)[]
+  queue: (Message | ClientMessage)[]
   restarts: number[]
   recoveries?: Recoveries
   deadlineAtMs?: number
@@ -73,7 +73,11 @@ export const taskMachine = setup({
     isRejection: (_, outcome: WorkOutcome) => outcome.state === 'rejected'
   },
   actions: {
-    tellStatus: emit((_, told: ToldState) => ({ type: 'status.changed', state: told.state, ...saidBy(told.event) })),
+    tellStatus: emit((_, told: EmittedStatus) => ({
+      type: 'status.changed',
+      state: told.state,
+      ...statusContentOf(told.event)
+    })),
     tellArtifact: emit((_, produced: Produced) => ({ ...produced, type: 'artifact.produced' })),
     tellArtifacts: enqueueActions(({ enqueue }, { artifacts }: Completion) => {
       for (const artifact of artifacts) enqueue.emit({ type: 'artifact.produced', artifact, lastChunk: true })
@@ -89,7 +93,10 @@ export const taskMachine = setup({
       context.recoveries ? { recoveries: withoutNewest(context.recoveries) } : {}
     ),
     queueMessage: assign({
-      queue: ({ context }, received: Received) => [...context.queue, received.request ? received : received.message]
+      queue: ({ context }, received: ClientMessage) => [
+        ...context.queue,
+        received.request ? received : received.message
+      ]
     }),
     passOnQueued: enqueueActions(({ context, enqueue }) => {
       const [next, ...queue] = context.queue
@@ -103,11 +110,11 @@ export const taskMachine = setup({
     }),
     passOnMessage: sendTo(
       'work',
-      (_, received: Received & Answered) => ({ type: 'message.received', ...received }) satisfies ToWork
+      (_, received: ClientMessage & ParsedAnswer) => ({ type: 'message.received', ...received }) satisfies ToWork
     ),
     passOnAuthorization: sendTo(
       'work',
-      (_, given: { data: unknown } & Answered) => ({ type: 'authorization.received', ...given }) satisfies ToWork
+      (_, given: { data: unknown } & ParsedAnswer) => ({ type: 'authorization.received', ...given }) satisfies ToWork
     )
   }
 }).createMachine({
@@ -134,7 +141,7 @@ export const taskMachine = setup({
       states: {
         // Accepted, but not started. A submitted task cannot complete without working.
         submitted: {
-          entry: tells('TASK_STATE_SUBMITTED'),
+          entry: emitStatus('TASK_STATE_SUBMITTED'),
           on: {
             'task.start': {
               target: 'started',
@@ -180,26 +187,26 @@ export const taskMachine = setup({
           initial: 'working',
           states: {
             working: {
-              entry: tells('TASK_STATE_WORKING'),
+              entry: emitStatus('TASK_STATE_WORKING'),
               on: {
                 'work.progressed': { target: 'working', reenter: true },
-                'message.steered': { actions: passesOn() },
+                'message.steered': { actions: forward() },
                 'message.queued': { actions: queues() }
               }
             },
             // The client answers with a message to this task (§3.4.3). The work sends `work.resumed` when it accepts the answer.
             inputRequired: {
               tags: 'interrupted',
-              entry: tells('TASK_STATE_INPUT_REQUIRED'),
-              on: { 'message.received': { actions: passesOn() }, 'work.resumed': 'working' }
+              entry: emitStatus('TASK_STATE_INPUT_REQUIRED'),
+              on: { 'message.received': { actions: forward() }, 'work.resumed': 'working' }
             },
             // Credentials arrive out of band. Messages are accepted meanwhile (§7.6).
             authRequired: {
               tags: 'interrupted',
-              entry: tells('TASK_STATE_AUTH_REQUIRED'),
+              entry: emitStatus('TASK_STATE_AUTH_REQUIRED'),
               on: {
                 'authorization.received': { actions: { type: 'passOnAuthorization', params: dataOf } },
-                'message.received': { actions: passesOn() },
+                'message.received': { actions: forward() },
                 'work.resumed': 'working'
               }
             }
@@ -207,35 +214,35 @@ export const taskMachine = setup({
         },
         // The work crashed. The runtime sends `task.start` after the restart is stored.
         restarting: {
-          entry: [tells('TASK_STATE_WORKING'), 'requestRestart'],
+          entry: [emitStatus('TASK_STATE_WORKING'), 'requestRestart'],
           on: { 'task.start': 'started', 'message.queued': { actions: queues() } }
         }
       }
     },
-    completed: { type: 'final', tags: 'terminal', entry: tells('TASK_STATE_COMPLETED') },
-    failed: { type: 'final', tags: 'terminal', entry: tells('TASK_STATE_FAILED') },
-    canceled: { type: 'final', tags: 'terminal', entry: tells('TASK_STATE_CANCELED') },
-    rejected: { type: 'final', tags: 'terminal', entry: tells('TASK_STATE_REJECTED') }
+    completed: { type: 'final', tags: 'terminal', entry: emitStatus('TASK_STATE_COMPLETED') },
+    failed: { type: 'final', tags: 'terminal', entry: emitStatus('TASK_STATE_FAILED') },
+    canceled: { type: 'final', tags: 'terminal', entry: emitStatus('TASK_STATE_CANCELED') },
+    rejected: { type: 'final', tags: 'terminal', entry: emitStatus('TASK_STATE_REJECTED') }
   }
 })
 
 // ---- implementations ----
 
 /** Entry action of a state: emits the state's wire name, with the message of the event that led there. */
-function tells(state: TaskState) {
+function emitStatus(state: TaskState) {
   return { type: 'tellStatus' as const, params: ({ event }: { event: StatusCause }) => ({ state, event }) }
 }
 
 /** Message and metadata of a status: the event's own, those of its outcome, or the reason of a failure. */
-function saidBy(event: StatusCause): Said {
+function statusContentOf(event: StatusCause): StatusContent {
   const { type, output, error } = event
-  if (type.startsWith('xstate.error.')) return { message: { parts: [{ text: reasonOf(error) }] } }
+  if (type.startsWith('xstate.error.')) return { message: { parts: [{ text: failureReasonOf(error) }] } }
   const { message, metadata, ordinal } = output ?? event
   return { ...(message && { message }), ...(metadata && { metadata }), ...(ordinal !== undefined && { ordinal }) }
 }
 
 /** Forwards the message to the work. */
-function passesOn() {
+function forward() {
   return { type: 'passOnMessage' as const, params: receivedOf }
 }
 
@@ -243,7 +250,7 @@ function passesOn() {
 function keepsQuestion() {
   return {
     type: 'keepQuestion' as const,
-    params: ({ event: { asks } }: { event: Question }) => (asks === undefined ? {} : { asks })
+    params: ({ event: { asks } }: { event: WorkQuestion }) => (asks === undefined ? {} : { asks })
   }
 }
 
@@ -252,16 +259,16 @@ function queues() {
   return { type: 'queueMessage' as const, params: receivedOf }
 }
 
-function dataOf({ event }: { event: { data: unknown } & Answered }): { data: unknown } & Answered {
+function dataOf({ event }: { event: { data: unknown } & ParsedAnswer }): { data: unknown } & ParsedAnswer {
   return { data: event.data, ...answerIn(event) }
 }
 
-function receivedOf({ event }: { event: Received & Answered }): Received & Answered {
+function receivedOf({ event }: { event: ClientMessage & ParsedAnswer }): ClientMessage & ParsedAnswer {
   const { message, request } = event
   return { message, ...(request && { request }), ...answerIn(event) }
 }
 
-function answerIn(event: Answered): Answered {
+function answerIn(event: ParsedAnswer): ParsedAnswer {
   return {
     ...('answer' in event && { answer: event.answer }),
     ...(event.question !== undefined && { question: event.question })
@@ -269,7 +276,7 @@ function answerIn(event: Answered): Answered {
 }
 
 /** Reason of a failure for clients: the message of an `A2AError`, else a fixed text, so that no other error of the author's leaks. */
-export function reasonOf(error: unknown): string {
+export function failureReasonOf(error: unknown): string {
   try {
     if (isA2AError(error)) return error.message
   } catch {

@@ -1,5 +1,5 @@
-import { isEnd, Monitor, nameOf, type Standing } from '../machines/properties/monitor.ts'
-import { TOLD_RULES } from '../machines/properties/properties.ts'
+import { isEnd, Monitor, updateNameOf, type PropertyState } from '../machines/properties/monitor.ts'
+import { UPDATE_RULES } from '../machines/properties/properties.ts'
 import type { Agent } from './agent/define-agent.ts'
 import type { LiveActors, Observer } from './contexts/observers.ts'
 import type { Clock } from './ports/clock.ts'
@@ -20,7 +20,7 @@ const MOST_EARLIER = 200
 interface Watched {
   readonly taskId: string
   /** `undefined` while earlier events are read, or if the task cannot be observed. */
-  standing: Standing | undefined
+  standing: PropertyState | undefined
   /** Events that wait for the earlier ones. */
   waiting: TaskEvent[] | undefined
 }
@@ -49,13 +49,13 @@ export class PropertyWatch implements Observer {
 
   constructor(services: Services) {
     this.#services = services
-    this.#monitor = new Monitor({ ...services.agent.properties, ...TOLD_RULES })
+    this.#monitor = new Monitor({ ...services.agent.properties, ...UPDATE_RULES })
     services.counters.observes(this.#monitor.names)
   }
 
   committed({ key, log }: Commit): void {
     for (const entry of log) {
-      if (!('message' in entry)) this.#told(key, entry)
+      if (!('message' in entry)) this.#onEvent(key, entry)
     }
   }
 
@@ -63,7 +63,7 @@ export class PropertyWatch implements Observer {
     this.#contexts.delete(key)
   }
 
-  #told(key: ContextKey, event: TaskEvent): void {
+  #onEvent(key: ContextKey, event: TaskEvent): void {
     const tasks = this.#contexts.get(key)
     const watched = tasks?.find(({ taskId }) => taskId === event.taskId) ?? this.#enter(key, event, tasks)
     if (watched.standing) this.#hear(key, watched, event)
@@ -117,7 +117,7 @@ export class PropertyWatch implements Observer {
 
   #report(property: string, { contextId }: ContextKey, { taskId, generation, update }: TaskEvent): void {
     this.#services.counters.violated(property)
-    this.#log('a task violates a property', { property, taskId, contextId, event: nameOf(update), generation })
+    this.#log('a task violates a property', { property, taskId, contextId, event: updateNameOf(update), generation })
   }
 
   #log(message: string, details: Record<string, unknown>): void {

@@ -289,7 +289,7 @@ interface FlushServices {
  * Counts transitions of charts in memory, and adds the counts to the store at most once a second, and on `close`. A kill loses those of
  * the last second, and so does a failed write. The timer does not keep the process alive.
  */
-export class TransitionFlush {
+export class CountWriter {
   readonly counter: TransitionCounter
   readonly #services: FlushServices
   #timer: unknown

@@ -1,6 +1,6 @@
 import { isObject } from '../machines/protocol/codec/json.ts'
-import type { CountStray } from './access/call-context.ts'
-import { AnswerRoom, type Sharer, Shares, unfinishedBytes } from './access/shares.ts'
+import type { CountRejected } from './access/call-context.ts'
+import { AnswerBudget, type Owner, SharedLimit, unfinishedBytes } from './access/shares.ts'
 import type { Authenticate, Authorize, Principal } from './access/authentication.ts'
 import type { CallScheduler } from './access/call-scheduler.ts'
 import type { LimitChanges, Limits } from './access/limits.ts'
@@ -164,17 +164,17 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   /** Whether tenants are configured, so that servers accept their names in paths. */
   readonly hasTenants: boolean
   /** Counts requests that a server refuses or ignores. Operations count their own calls. */
-  readonly countStray: CountStray
+  readonly countRejected: CountRejected
   /** Counts what servers refuse, and their connections. */
   readonly counters: Counters
   /** Bytes of incomplete or unparsed messages, of all servers. */
-  readonly unfinished: Shares
+  readonly unfinished: SharedLimit
   /** Memory for large answers, of all servers. */
-  readonly largeAnswers: AnswerRoom
+  readonly largeAnswers: AnswerBudget
   /** Fair scheduling of parsing, by the costs of `readingCost`, and of calls. */
   readonly scheduler: CallScheduler
   /** The sharer of a caller in the limit of connections. `tenant` is that of the connection's path, if any. */
-  readonly sharerOf: (principal: Principal | undefined, tenant: string | undefined) => Sharer
+  readonly ownerOf: (principal: Principal | undefined, tenant: string | undefined) => Owner
 }
 
 /** The parts of a runtime for its settings. */
@@ -202,11 +202,11 @@ export function settingsOf(
     opensTasks: agent.work !== undefined,
     negotiates: agent.negotiate !== undefined,
     hasTenants: tenants.listed !== undefined,
-    countStray: metering.stray,
+    countRejected: metering.countRejected,
     unfinished: unfinishedBytes(limits),
     scheduler,
-    largeAnswers: new AnswerRoom(new Shares(limits.answerBytes, limits)),
-    sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+    largeAnswers: new AnswerBudget(new SharedLimit(limits.answerBytes, limits)),
+    ownerOf: (principal, tenant) => tenants.ownerOf(principal, tenant),
     ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }),
     ...(origins && { origins: namedOrigins(origins) }),
     ...(hosts && { hosts: namedHosts(hosts) }),

@@ -3,10 +3,10 @@ import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } fro
 import { type OperationName, type OperationRequests, OPERATIONS } from '../machines/protocol/operations.ts'
 import type { Message } from '../machines/protocol/parts.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
-import { type CallContext, scopeOf, counted } from './access/call-context.ts'
+import { type CallContext, scopeOf, countRejected } from './access/call-context.ts'
 import { CallScheduler } from './access/call-scheduler.ts'
 import { limitsWith } from './access/limits.ts'
-import { Connections, Metering } from './access/quotas.ts'
+import { ConnectionNames, Metering } from './access/quotas.ts'
 import { Tenants } from './access/tenants.ts'
 import { cardSecurityOf, extensionsOf } from './agent/agent-card.ts'
 import { capabilitiesOf, refusedOperations } from './agent/capabilities.ts'
@@ -40,16 +40,16 @@ import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import type { ContextMessage, WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { PropertyWatch } from './property-watch.ts'
-import { type Health, healthOf, RuntimeMetrics, TransitionFlush } from './runtime-metrics.ts'
+import { type Health, healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
 import { checkRuntimeOptions, type RuntimeOptions, type Settings, settingsOf } from './runtime-options.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
-import { PatientReads } from './store/patient-reads.ts'
+import { RetryingReads } from './store/patient-reads.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { messagesBefore, roundsBefore } from './streams/task-stream.ts'
 import {
   callAttributes,
-  spanned,
+  runInSpan,
   type SpannedCall,
   spannedStream,
   type Telemetry,
@@ -204,10 +204,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     sender && new Webhooks({ store, clock, logger, limits, counters, sender, sharesByTenant: tenants.areSeveral })
   const cleanUps = new CleanupTracker(clock, logger, agent.cancelGraceMs)
   const recoveryQueue = new RecoveryQueue(clock)
-  const reads = new PatientReads(store, clock)
+  const reads = new RetryingReads(store, clock)
   const loads = new TaskLoads({ store: reads, limits, logger })
   const heat =
-    store.countTransitions && typeof agent.work === 'object' ? new TransitionFlush({ store, clock, logger }) : undefined
+    store.countTransitions && typeof agent.work === 'object' ? new CountWriter({ store, clock, logger }) : undefined
   const contexts = new ContextRegistry({
     store,
     reads,
@@ -244,7 +244,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     metering,
     dedupe,
     sendsUnderWay: new ReleasingMap<never>(),
-    connections: new Connections(),
+    connections: new ConnectionNames(),
     takesMessages: agent.messages !== 'reject',
     inputModes: inputModesOf(agent.card),
     negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined,
@@ -325,7 +325,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     deleteTaskPushNotificationConfig: (params, call = {}) =>
       calls.answer('deleteTaskPushNotificationConfig', params, call, deletePushConfig),
     getExtendedAgentCard: async (params, call = {}) => {
-      if (capabilities.extendedAgentCard) counted(metering.stray, call, params, () => checkIsKnown(call))
+      if (capabilities.extendedAgentCard) countRejected(metering.countRejected, call, params, () => checkIsKnown(call))
       return calls.answer('getExtendedAgentCard', params, call, async (_, admitted) =>
         cards.signed(await extendedAgentCard(cards.source, admitted, call, { limits, clock, logger, tenants }))
       )
@@ -344,7 +344,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       const isErased = await (cluster ? cluster.erase(whose, eraseHere) : eraseHere()).finally(() =>
         metering.forget(whose)
       )
-      observers.told?.erased(whose)
+      observers.active?.erased(whose)
       return isErased
     },
     observe: observer => {
@@ -385,7 +385,7 @@ function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
     })
     const within = (call: CallContext, { carrier }: TelemetrySpan): CallContext => ({ ...call, trace: carrier })
     const answer: Answer = (params, call) =>
-      spanned(spannedCall(params, call), span => (run as Answer)(params, within(call, span)))
+      runInSpan(spannedCall(params, call), span => (run as Answer)(params, within(call, span)))
     const stream: Stream = (params, call) =>
       spannedStream(spannedCall(params, call), span => (run as Stream)(params, within(call, span)))
     return [

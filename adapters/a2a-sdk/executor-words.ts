@@ -16,12 +16,12 @@ export type TurnEnd =
   | { readonly result: Exclude<WorkEnd, void> }
 
 /** The words of an executor's event, and the end of the turn, if it is one. */
-export interface Heard {
+export interface ExecutorWords {
   readonly words: readonly WorkWords[]
   readonly end?: TurnEnd
 }
 
-const NOTHING: Heard = { words: [] }
+const NOTHING: ExecutorWords = { words: [] }
 
 /** The executor's task, and its state when the turn began. */
 type Given = Pick<RequestContext, 'taskId' | 'task'>
@@ -30,7 +30,7 @@ type Given = Pick<RequestContext, 'taskId' | 'task'>
  * Converts an executor's event to words of work. `said` are its earlier words, of this turn and before. Throws InvalidAgentResponse for
  * an invalid event, or one of another task.
  */
-export function heardOf(event: AgentExecutionEvent, given: Given, said: readonly WorkWords[]): Heard {
+export function executorWordsOf(event: AgentExecutionEvent, given: Given, said: readonly WorkWords[]): ExecutorWords {
   try {
     return read(event, given, said)
   } catch (error) {
@@ -41,7 +41,7 @@ export function heardOf(event: AgentExecutionEvent, given: Given, said: readonly
   }
 }
 
-function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonly WorkWords[]): Heard {
+function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonly WorkWords[]): ExecutorWords {
   switch (event.kind) {
     case 'message':
       return { words: [], end: { result: { message: contentOf(sdk.Message.toJSON(event.data) as Message) } } }
@@ -93,14 +93,14 @@ function snapshotOf(
   { artifacts = [], status, metadata }: Partial<Task>,
   said: readonly WorkWords[],
   isAsGiven: boolean
-): Heard {
+): ExecutorWords {
   const known = artifacts.length > 0 ? artifactsOf(said) : new Map<string, Artifact>()
   const fresh = artifacts.filter(content => !isDeepStrictEqual(content, known.get(content.artifactId)))
   const { words, end } = status && !isAsGiven ? statusOf(status, metadata) : NOTHING
   return { words: [...fresh.map(content => artifact(withParts(content))), ...words], ...(end && { end }) }
 }
 
-function statusOf(status: TaskStatus, metadata: Record<string, unknown> | undefined): Heard {
+function statusOf(status: TaskStatus, metadata: Record<string, unknown> | undefined): ExecutorWords {
   const message = status.message && contentOf(status.message)
   switch (status.state) {
     case 'TASK_STATE_SUBMITTED':

@@ -16,14 +16,14 @@ import {
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
 import type { WorkEnd } from '../../runtime/work-port.ts'
 import { userNamed } from './call-context.ts'
-import { heardOf, type TurnEnd } from './executor-words.ts'
+import { executorWordsOf, type TurnEnd } from './executor-words.ts'
 import { sdkMessage, sdkTask } from './sdk-objects.ts'
 
-type Asked = Extract<TurnEnd, { asks: unknown }>
+type AskedTurnEnd = Extract<TurnEnd, { asks: unknown }>
 
 /** The beginning of a turn: the message that opened the task, or an answer. */
 interface Opening extends ReceivedMessage {
-  readonly asked?: Asked['asks']
+  readonly question?: AskedTurnEnd['asks']
   readonly authorization?: unknown
 }
 
@@ -82,7 +82,7 @@ async function turnOf(
     isRun = true
     const request = await requestOf(work, opening)
     signal.throwIfAborted()
-    const turn = await runTurn({ executor, request, said, emit: work.emit, signal })
+    const turn = await runTurn({ executor, request, earlierWords: said, emit: work.emit, signal })
     return { words: said.slice(earlier), end: turn }
   })
   if (!isRun) {
@@ -94,19 +94,19 @@ async function turnOf(
 
 async function answered(
   { ask, lastAnswer }: WorkArguments,
-  { asks, message: question }: Asked,
+  { asks, message: question }: AskedTurnEnd,
   { message, request }: ReceivedMessage
 ): Promise<Opening> {
   const answer: Authorization =
     asks === 'input-required' ? { message: await ask(inputRequired(question)) } : await ask(authRequired(question))
   return 'message' in answer
-    ? { message, request, ...lastAnswer(), asked: asks }
-    : { message, request, asked: asks, authorization: answer.data }
+    ? { message, request, ...lastAnswer(), question: asks }
+    : { message, request, question: asks, authorization: answer.data }
 }
 
 async function requestOf(
   work: WorkArguments,
-  { message, request: details, asked, authorization }: Opening
+  { message, request: details, question: asked, authorization }: Opening
 ): Promise<RequestContext> {
   const { taskId, contextId, terms, owner, referenceTasks } = work
   const { tenant, principal } = owner
@@ -136,7 +136,7 @@ function detailsFor({
 }
 
 /** The task for the SDK, in the state before the answer. */
-function waiting(task: Task, asked: Asked['asks']): Task {
+function waiting(task: Task, asked: AskedTurnEnd['asks']): Task {
   const state = asked === 'input-required' ? TaskState.TASK_STATE_INPUT_REQUIRED : TaskState.TASK_STATE_AUTH_REQUIRED
   return { ...task, status: { state, message: undefined, timestamp: task.status?.timestamp } }
 }
@@ -146,7 +146,7 @@ interface TurnOptions {
   readonly executor: AgentExecutor
   readonly request: RequestContext
   /** The words of earlier turns; those of this turn are added. */
-  readonly said: WorkWords[]
+  readonly earlierWords: WorkWords[]
   readonly emit: (words: WorkWords) => void
   readonly signal: AbortSignal
 }
@@ -158,7 +158,7 @@ const UNFINISHED =
  * Runs an executor once, until it asks, ends the task, or returns; later events are dropped. Rejects with the executor's error, for
  * invalid events, and when the signal aborts.
  */
-function runTurn({ executor, request, said, emit, signal }: TurnOptions): Promise<TurnEnd> {
+function runTurn({ executor, request, earlierWords: said, emit, signal }: TurnOptions): Promise<TurnEnd> {
   const bus = new DefaultExecutionEventBus()
   const turn = new Promise<TurnEnd>((resolve, reject) => {
     const unfinished = () => resolve({ result: failed(UNFINISHED) })
@@ -166,7 +166,7 @@ function runTurn({ executor, request, said, emit, signal }: TurnOptions): Promis
     bus.on('event', event => {
       // An error thrown in a listener would end the process.
       try {
-        const { words, end } = heardOf(event, request, said)
+        const { words, end } = executorWordsOf(event, request, said)
         for (const word of words) {
           emit(word)
           said.push(sentValue(word, word.type))

@@ -6,7 +6,7 @@ import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { OperationName } from '../../machines/protocol/operations.ts'
-import { type CallContext, counted } from '../../runtime/access/call-context.ts'
+import { type CallContext, countRejected } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
@@ -52,11 +52,11 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
     throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = runtime as unknown as Record<OperationName, Operation>
-  const { clock, countStray, extensions, limits, telemetry } = runtime.settings
+  const { clock, countRejected: countStray, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const checked = (params: unknown, call: CallContext) =>
-    counted(countStray, call, params, () => withinLimits(params, limits))
+    countRejected(countStray, call, params, () => withinLimits(params, limits))
 
   const answered =
     <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>

@@ -4,7 +4,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { type A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
-import { headersFor, rpcStatus, statusText } from '../entry/answers.ts'
+import { errorHeaders, rpcStatus, restErrorBody } from '../entry/answers.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 
 checkPackages(['@a2a-js/sdk'])
@@ -117,7 +117,7 @@ export function noteFailure(error: unknown, ...keys: readonly unknown[]): void {
 }
 
 /** The A2AError of a failed call; `undefined` for other calls. */
-export function failureOf(key: object): A2AError | undefined {
+export function sdkFailureOf(key: object): A2AError | undefined {
   return failures.get(key)
 }
 
@@ -147,14 +147,14 @@ export function expressErrors(
   const { headers } = request
   const write = response.json.bind(response)
   response.json = body => {
-    const error = failureOf(headers)
+    const error = sdkFailureOf(headers)
     if (!error || !isObject(body)) return write(body)
-    for (const [name, value] of Object.entries(headersFor(error))) response.setHeader(name, value)
+    for (const [name, value] of Object.entries(errorHeaders(error))) response.setHeader(name, value)
     const isRpc = 'jsonrpc' in body
     response.status(isRpc ? rpcStatus(error) : ERRORS[error.code].http)
     if (isRpc) return write({ ...body, error: toWireError(error) })
     // An error in REST of 0.3 has no member `error`, and already has all details.
-    return write('error' in body ? JSON.parse(statusText(error)) : body)
+    return write('error' in body ? JSON.parse(restErrorBody(error)) : body)
   }
   next()
 }

@@ -8,7 +8,7 @@ import { checkOptions } from '../../runtime/primitives/options.ts'
 import type { Calls } from '../client/calls.ts'
 import { checkAccess } from '../client/credentials.ts'
 import { isAmong } from '../client/hosts.ts'
-import { openAgent } from '../client/open-agent.ts'
+import { openAgentConnection } from '../client/open-agent.ts'
 import { CONNECT_OPTIONS, type ConnectOptions } from '../client/options.ts'
 import { type Codec, sdkAnswer, sdkEvent, sdkTask, sdkTasks, toSdkError } from './sdk-objects.ts'
 
@@ -53,7 +53,7 @@ export class WebSocketTransportFactory implements TransportFactory {
         'Forbidden',
         `The card names ${url}, which may not receive your ${headers ? 'headers' : 'credentials'}. Name its origin in credentialOrigins.`
       )
-    const { calls } = await openAgent(url, { ...this.#options, bindings: ['WEBSOCKET'] })
+    const { calls } = await openAgentConnection(url, { ...this.#options, bindings: ['WEBSOCKET'] })
     return new WebSocketTransport(calls)
   }
 }

@@ -1,7 +1,7 @@
 import type { LanguageModel, ModelMessage, Output, streamText, ToolSet } from 'ai'
 import { checkOptions, type OptionKinds, textSuchAs } from '../../runtime/primitives/options.ts'
 import { checkPackages, installable } from '../peers/installed-packages.ts'
-import { boundsOf, type ConversationBounds, type Ai } from './conversation.ts'
+import { withDefaultBounds, type ConversationBounds, type Ai } from './conversation.ts'
 import type { ToolApproval } from './tools.ts'
 
 /** An output of any type, as `Output.object({ schema })` gives it. */
@@ -37,16 +37,18 @@ type Owned =
   | '_internal'
 
 /** The options that are passed on to `streamText`: temperature, toolChoice, providerOptions, maxRetries, timeout, … */
-export type CallOptions = Omit<Parameters<typeof streamText>[0], Owned>
+export type ModelCallOptions = Omit<Parameters<typeof streamText>[0], Owned>
 
 /** The text before the messages, which instructs the model. */
 export interface Instructed {
   /** The instructions for the model, in place of `system`. */
-  readonly instructions?: NonNullable<CallOptions['system']>
+  readonly instructions?: NonNullable<ModelCallOptions['system']>
 }
 
 /** Options with the instructions by both names: `ai` 7 reads `instructions`, `ai` 6 only `system`. */
-export function instructed<Options extends Instructed & Pick<CallOptions, 'system'>>(options: Options): Options {
+export function withInstructions<Options extends Instructed & Pick<ModelCallOptions, 'system'>>(
+  options: Options
+): Options {
   const { instructions = options.system } = options
   return instructions === undefined ? options : { ...options, instructions, system: instructions }
 }
@@ -60,7 +62,7 @@ export interface AnswerArtifactOptions {
 }
 
 /** The options of an answer. Options of `streamText` are passed on to it, except those that are set here. */
-export interface AnswerOptions<Output extends AnyOutput = TextOutput> extends CallOptions, Instructed {
+export interface AnswerOptions<Output extends AnyOutput = TextOutput> extends ModelCallOptions, Instructed {
   /** A model of any provider, as in `openai('…')`. */
   readonly model: LanguageModel
   /**
@@ -105,7 +107,7 @@ export function checkAnswerOptions(options: Pick<AnswerOptions, 'model' | 'maxSt
   if (!Number.isInteger(maxSteps) || maxSteps < 1)
     throw new RangeError(`maxSteps has to be a whole number from 1, not ${String(maxSteps)}.`)
   if (artifact) checkOptions(artifact, ARTIFACT, 'artifact', "artifact: { name: 'answer' }")
-  boundsOf(history)
+  withDefaultBounds(history)
 }
 
 /** Throws TypeError with the install command if the AI SDK is not installed. */
@@ -127,4 +129,5 @@ export async function loadAi(): Promise<Ai> {
 }
 
 /** Has the model, not this process, fetch files by URL: a client could name a URL that only this process can reach. */
-export const noLocalDownloads: NonNullable<CallOptions['experimental_download']> = async files => files.map(() => null)
+export const noLocalDownloads: NonNullable<ModelCallOptions['experimental_download']> = async files =>
+  files.map(() => null)

@@ -12,8 +12,8 @@ import {
   loadAi,
   type TextOutput
 } from './answer-options.ts'
-import { addTo, conversation, merged, MODEL_METADATA, sumOf } from './conversation.ts'
-import { AnswerStream, callModel, type ModelCall, type SaidOfAnswer } from './model-call.ts'
+import { addTo, conversation, joinTextParts, MODEL_METADATA, sumUsage } from './conversation.ts'
+import { AnswerStream, callModel, type ModelCall, type AnswerOutput } from './model-call.ts'
 import { toolResults } from './tool-results.ts'
 import { type HeldBack, shownTools } from './tools.ts'
 
@@ -105,7 +105,7 @@ function ended<Output extends AnyOutput>(
 ): Omit<ModelAnswer<InferGenerateOutput<Output>>, 'messages'> {
   if (finishReason === 'content-filter') throw new A2AError('InvalidAgentResponse', 'The model withheld its answer.')
   if (finishReason === 'error') throw new A2AError('InvalidAgentResponse', 'The model ended with an error.')
-  const usage = sumOf(calls.map(call => call.usage))
+  const usage = sumUsage(calls.map(call => call.usage))
   return {
     text,
     finishReason,
@@ -129,7 +129,7 @@ class AnswerArtifact {
   readonly #work: Pick<WorkArguments, 'readTask'>
   readonly #about: Required<AnswerArtifactOptions>
   /** The text of the completed calls. */
-  readonly #said: Part[] = []
+  readonly #completed: Part[] = []
   #chunks = 0
   /** The artifact on the task, compared with `#said`; unknown before the first call of a run. */
   #there: 'nothing' | 'this' | 'another' | undefined
@@ -143,15 +143,15 @@ class AnswerArtifact {
   }
 
   /** Adds what a completed call said, in this run or an earlier one. */
-  add({ parts, chunks }: SaidOfAnswer): void {
-    for (const part of parts) addTo(this.#said, part)
+  add({ parts, chunks }: AnswerOutput): void {
+    for (const part of parts) addTo(this.#completed, part)
     this.#chunks += chunks
   }
 
   /** Starts a call, whose output goes into the artifact. Call `add` when it is complete. */
   async stream({ emit, signal }: Pick<WorkStepArguments, 'emit' | 'signal'>): Promise<AnswerStream> {
     this.#there ??= await this.#onTask()
-    const lead = this.#said.length > 0 ? BREAK : ''
+    const lead = this.#completed.length > 0 ? BREAK : ''
     return new AnswerStream({
       lead,
       chunksBefore: this.#chunks,
@@ -171,7 +171,7 @@ class AnswerArtifact {
   }
 
   #begun(parts: readonly Part[]): Part[] {
-    const all = merged([...this.#said, ...parts])
+    const all = joinTextParts([...this.#completed, ...parts])
     // An artifact cannot be removed, and needs at least one part.
     return all.length > 0 ? all : [{ text: '' }]
   }
@@ -180,6 +180,8 @@ class AnswerArtifact {
     const { artifacts = [] } = await this.#work.readTask()
     const there = artifacts.find(({ artifactId }) => artifactId === this.#about.artifactId)
     if (!there) return 'nothing'
-    return this.#said.length > 0 && isDeepStrictEqual(merged(there.parts), this.#said) ? 'this' : 'another'
+    return this.#completed.length > 0 && isDeepStrictEqual(joinTextParts(there.parts), this.#completed)
+      ? 'this'
+      : 'another'
   }
 }

@@ -19,7 +19,7 @@ export interface ConversationBounds {
 const BOUNDS: OptionKinds<ConversationBounds> = { messages: true, characters: true }
 
 /** The bounds with their defaults. */
-export function boundsOf(bounds: ConversationBounds = {}): Required<ConversationBounds> {
+export function withDefaultBounds(bounds: ConversationBounds = {}): Required<ConversationBounds> {
   checkOptions(bounds, BOUNDS, 'history', 'history: { messages: 20 }')
   const { messages = 20, characters = 100_000 } = bounds
   return { messages, characters }
@@ -33,7 +33,7 @@ export async function conversation(
   work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>,
   bounds?: ConversationBounds
 ): Promise<ModelMessage[]> {
-  const { messages, characters } = boundsOf(bounds)
+  const { messages, characters } = withDefaultBounds(bounds)
   checkArgument(work, withMethods(['history'], 'the arguments of the work'), 'conversation(work)')
   const history = await work.history(messages)
   const meant = new Set([
@@ -86,7 +86,7 @@ function filesAndText(parts: readonly Part[]): (TextPart | FilePart)[] {
 
 /** The text of an agent's parts; data as JSON, files by name. */
 function onlyText(parts: readonly Part[]): string {
-  return merged(parts).map(textIn).join('\n')
+  return joinTextParts(parts).map(textIn).join('\n')
 }
 
 function fileOf(part: Part): FilePart | undefined {
@@ -108,7 +108,7 @@ function textIn(part: Part): string {
 }
 
 /** Joins adjacent text parts, as a client does with the chunks of an artifact. */
-export function merged(parts: readonly Part[]): Part[] {
+export function joinTextParts(parts: readonly Part[]): Part[] {
   const whole: Part[] = []
   for (const part of parts) addTo(whole, part)
   return whole
@@ -130,7 +130,7 @@ export function isText(part: Part): part is { text: string } {
 export const MODEL_METADATA = 'urn:taskchart:model:1'
 
 /** A line about the progress of the model, which is not part of the prompt later. */
-export function aside(line: string, about: { readonly tool: string } | { readonly reasoning: true }): Words {
+export function progressLine(line: string, about: { readonly tool: string } | { readonly reasoning: true }): Words {
   return { parts: [text(line)], metadata: { [MODEL_METADATA]: about } }
 }
 
@@ -149,7 +149,7 @@ export interface Usage {
 const KEYS = ['inputTokens', 'outputTokens', 'totalTokens'] as const
 
 /** The sum over several calls, without what none of them reports. */
-export function sumOf(usages: readonly { readonly [key in (typeof KEYS)[number]]?: number | undefined }[]): Usage {
+export function sumUsage(usages: readonly { readonly [key in (typeof KEYS)[number]]?: number | undefined }[]): Usage {
   const told = KEYS.map(key => [key, usages.flatMap(usage => usage[key] ?? [])] as const)
   return Object.fromEntries(
     told

@@ -1,13 +1,20 @@
 import type { FinishReason, ModelMessage, StepResult, ToolSet } from 'ai'
 import type { Part } from '../../machines/protocol/parts.ts'
 import { type WorkStepArguments, file, progress } from '../../runtime/index.ts'
-import { type AnswerOptions, type AnyOutput, type CallOptions, instructed, noLocalDownloads } from './answer-options.ts'
-import { addTo, aside, isText, sumOf, type Usage, type Ai } from './conversation.ts'
+import {
+  type AnswerOptions,
+  type AnyOutput,
+  type ModelCallOptions,
+  withInstructions,
+  noLocalDownloads
+} from './answer-options.ts'
+import { addTo, progressLine, isText, sumUsage, type Usage, type Ai } from './conversation.ts'
 import type { HeldBack, ToolApprovalRequest, ToolCall } from './tools.ts'
 
 /** A call of a model. */
 interface ModelRequest {
-  readonly options: CallOptions & Pick<AnswerOptions<AnyOutput>, 'model' | 'output' | 'showReasoning' | 'instructions'>
+  readonly options: ModelCallOptions &
+    Pick<AnswerOptions<AnyOutput>, 'model' | 'output' | 'showReasoning' | 'instructions'>
   /** As the SDK gets them: without `execute`. */
   readonly tools: ToolSet
   /** The calls of tools that may not run at once, by id. The tools add to it. */
@@ -20,7 +27,7 @@ export interface ModelCall {
   /** The messages to append to the prompt. */
   readonly messages: ModelMessage[]
   readonly text: string
-  readonly said: SaidOfAnswer
+  readonly said: AnswerOutput
   /** The tool calls that the agent executes; the provider of the model executes the others. */
   readonly calls: ToolCall[]
   readonly approvals: ToolApprovalRequest[]
@@ -47,7 +54,7 @@ export async function callModel(
   // An empty `onError`: the SDK's default writes errors to the console. They also come in the stream.
   const result = ai.streamText({
     experimental_download: noLocalDownloads,
-    ...instructed(options),
+    ...withInstructions(options),
     tools,
     messages,
     abortSignal: signal,
@@ -58,7 +65,7 @@ export async function callModel(
     await listen(
       result,
       stream,
-      options.showReasoning ? thought => emit(progress(aside(thought, { reasoning: true }))) : undefined
+      options.showReasoning ? thought => emit(progress(progressLine(thought, { reasoning: true }))) : undefined
     )
     // Not `await result.steps` at once, which makes the SDK read the whole stream again. Without a step, it rejects with the reason.
     const [step] = made ? [made] : await result.steps
@@ -67,7 +74,7 @@ export async function callModel(
     const call = callOf(step, held)
     const output: unknown = options.output && !call.goesOn ? await result.output : undefined
     stream?.end(!call.goesOn)
-    return { ...call, said: stream?.said ?? { parts: [], chunks: 0 }, ...(output !== undefined && { output }) }
+    return { ...call, said: stream?.output ?? { parts: [], chunks: 0 }, ...(output !== undefined && { output }) }
   } finally {
     stream?.stop()
   }
@@ -118,7 +125,7 @@ function callOf(
     approvals,
     goesOn: own.length + approvals.length > 0,
     finishReason,
-    usage: sumOf([usage])
+    usage: sumUsage([usage])
   }
 }
 
@@ -130,7 +137,7 @@ function plainCall({ toolCallId, toolName, input }: ToolCall): ToolCall {
 const CHUNKS_OF_A_LENGTH = 256
 
 /** The output of one call, as its step stores it. */
-export interface SaidOfAnswer {
+export interface AnswerOutput {
   readonly parts: readonly Part[]
   readonly chunks: number
 }
@@ -162,7 +169,7 @@ export class AnswerStream {
     this.#place = place
   }
 
-  get said(): SaidOfAnswer {
+  get output(): AnswerOutput {
     return { parts: this.#parts, chunks: this.#chunks }
   }
 

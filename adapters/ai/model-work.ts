@@ -6,17 +6,17 @@ import { checkArgument } from '../../runtime/primitives/options.ts'
 import {
   type AnswerOptions,
   type AnyOutput,
-  type CallOptions,
+  type ModelCallOptions,
   checkAi,
   checkAnswerOptions,
-  instructed,
+  withInstructions,
   type Instructed,
   loadAi,
   noLocalDownloads,
   type TextOutput
 } from './answer-options.ts'
 import { answerWithModel } from './answer-with-model.ts'
-import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
+import { withDefaultBounds, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
 
 /**
  * Work by a model, as in {@link answerWithModel}: `defineAgent({ card, work: modelWork({ model, instructions: '…' }) })`.
@@ -33,7 +33,7 @@ export interface ReplyOptions
   extends
     Instructed,
     Omit<
-      CallOptions,
+      ModelCallOptions,
       | 'toolChoice'
       | 'activeTools'
       | 'toolOrder'
@@ -42,7 +42,7 @@ export interface ReplyOptions
       | `experimental_${string}`
       | 'includeRawChunks'
     >,
-    Pick<CallOptions, 'experimental_download' | 'experimental_telemetry'> {
+    Pick<ModelCallOptions, 'experimental_download' | 'experimental_telemetry'> {
   /** A model of any provider, as in `openai('…')`. */
   readonly model: LanguageModel
   /** How much of the context goes into the prompt. */
@@ -58,13 +58,13 @@ export function modelReply(options: ReplyOptions): NegotiateFunction {
   const { model, history: bounds, ...passedOn } = options
   checkAi()
   checkAnswerOptions({ model })
-  const { messages: limit, characters } = boundsOf(bounds)
+  const { messages: limit, characters } = withDefaultBounds(bounds)
   return async ({ message, history, signal }) => {
     const { generateText } = await loadAi()
     const earlier = newestWithin(characters, (await history(limit)).flatMap(modelMessage))
     const { text } = await generateText({
       experimental_download: noLocalDownloads,
-      ...instructed(passedOn),
+      ...withInstructions(passedOn),
       model,
       messages: [...earlier, ...modelMessage(message)],
       abortSignal: signal

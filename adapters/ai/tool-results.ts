@@ -2,11 +2,11 @@ import type { ModelMessage, ToolModelMessage } from 'ai'
 import { type WorkArguments, progress } from '../../runtime/index.ts'
 import type { AnswerOptions } from './answer-options.ts'
 import type { ModelCall } from './model-call.ts'
-import { aside, type Ai } from './conversation.ts'
+import { progressLine, type Ai } from './conversation.ts'
 import { approval, toolQuestion } from './tools.ts'
 import {
-  contextOf,
-  executed,
+  toolContextOf,
+  executeTool,
   outputOf,
   type AiTool,
   type ExecuteOptions,
@@ -47,9 +47,9 @@ export async function toolResults(
   const run = async (call: ToolCall) => {
     const { toolName } = call
     const tool = toolOf(call) as AiTool
-    if (showTools) work.emit(progress(aside(`Calls ${tool.title ?? toolName}.`, { tool: toolName })))
+    if (showTools) work.emit(progress(progressLine(`Calls ${tool.title ?? toolName}.`, { tool: toolName })))
     const output = await work.step(`tool ${toolName}`, async ({ idempotencyKey, signal }) => {
-      const context = await contextOf(ai, surroundings, toolName)
+      const context = await toolContextOf(ai, surroundings, toolName)
       // Call ids from models need not be unique. The key is unique, and stays the same in every attempt.
       const options: object = {
         toolCallId: idempotencyKey,
@@ -59,7 +59,7 @@ export async function toolResults(
         experimental_context,
         experimental_sandbox
       }
-      return executed(ai, tool, call, options as ExecuteOptions)
+      return executeTool(ai, tool, call, options as ExecuteOptions)
     })
     return resultOf(call, output)
   }

@@ -28,7 +28,7 @@ export interface OwnTools {
 }
 
 /** The second argument of `needsApproval`. */
-interface Asked {
+interface ApprovalOptions {
   readonly toolCallId: string
   readonly messages: ModelMessage[]
 }
@@ -51,7 +51,7 @@ function shown(ai: Ai, own: OwnTools, name: string, tool: AiTool, held: Map<stri
       return result?.success === false ? result : { success: true, value }
     }
   })
-  const isNeeded = async (input: unknown, asked: Asked) => {
+  const isNeeded = async (input: unknown, asked: ApprovalOptions) => {
     const decision = heldBack(await statusOf(ai, own, name, tool, input, asked))
     if (decision) held.set(asked.toolCallId, decision)
     return decision !== undefined
@@ -70,7 +70,7 @@ async function statusOf(
   name: string,
   tool: AiTool,
   value: unknown,
-  asked: Asked
+  asked: ApprovalOptions
 ): Promise<ToolApprovalStatus> {
   const { tools, toolApproval, toolsContext, runtimeContext } = own
   const { toolCallId, messages } = asked
@@ -85,11 +85,11 @@ async function statusOf(
     })
   const decide = toolApproval && Object.hasOwn(toolApproval, name) ? toolApproval[name] : undefined
   if (typeof decide === 'function')
-    return decide(input, { toolCallId, messages, toolContext: await contextOf(ai, own, name), runtimeContext })
+    return decide(input, { toolCallId, messages, toolContext: await toolContextOf(ai, own, name), runtimeContext })
   if (decide !== undefined) return decide
   const { needsApproval } = tool
   if (typeof needsApproval !== 'function') return needsApproval ? 'user-approval' : undefined
-  const isNeeded = await needsApproval(input, Object.assign(asked, { context: await contextOf(ai, own, name) }))
+  const isNeeded = await needsApproval(input, Object.assign(asked, { context: await toolContextOf(ai, own, name) }))
   return isNeeded ? 'user-approval' : undefined
 }
 
@@ -99,7 +99,7 @@ async function inputOf(ai: Ai, tool: AiTool, value: unknown): Promise<unknown> {
 }
 
 /** The context of a tool, after its `contextSchema`. Throws if that rejects it. */
-export async function contextOf(ai: Ai, { tools, toolsContext }: OwnTools, name: string): Promise<unknown> {
+export async function toolContextOf(ai: Ai, { tools, toolsContext }: OwnTools, name: string): Promise<unknown> {
   const context = toolsContext && Object.hasOwn(toolsContext, name) ? toolsContext[name] : undefined
   const { contextSchema } = tools[name] as { readonly contextSchema?: AiTool['inputSchema'] }
   return contextSchema ? acceptedBy(ai, contextSchema, context) : context
@@ -112,7 +112,7 @@ async function acceptedBy(ai: Ai, schema: AiTool['inputSchema'], value: unknown)
 }
 
 /** Executes a tool. Its error becomes a result for the model, unless the work has ended. */
-export async function executed(ai: Ai, tool: AiTool, call: ToolCall, options: ExecuteOptions): Promise<ToolOutput> {
+export async function executeTool(ai: Ai, tool: AiTool, call: ToolCall, options: ExecuteOptions): Promise<ToolOutput> {
   try {
     const input = await inputOf(ai, tool, call.input)
     const output: unknown = await lastOf(tool.execute?.(input, options))

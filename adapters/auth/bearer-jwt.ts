@@ -15,14 +15,14 @@ import {
   type BearerJwtOptions,
   checkJose,
   type JwtClaims,
-  KEY_OPTIONS,
+  JWT_KEY_OPTIONS,
   keySource,
   loadJose
 } from './jwt-keys.ts'
-import { bearerToken, described } from './schemes.ts'
+import { bearerToken, withSecurityScheme } from './schemes.ts'
 
 const OPTIONS: OptionKinds<BearerJwtOptions> = {
-  ...KEY_OPTIONS,
+  ...JWT_KEY_OPTIONS,
   issuer: true,
   audience: true,
   clockToleranceS: true,
@@ -73,7 +73,7 @@ export function bearerJwt(options: BearerJwtOptions): Authenticate {
     return claims && isText(id) ? { id, claims, expiresAtMs: (claims.exp + clockToleranceS) * 1000 } : undefined
   }
   const challenge = scopes.length > 0 ? `Bearer scope="${scopes.join(' ')}"` : 'Bearer'
-  return described(authenticate, { name, scheme: schemeOf(openIdConnectUrl), scopes, challenge })
+  return withSecurityScheme(authenticate, { name, scheme: schemeOf(openIdConnectUrl), scopes, challenge })
 }
 
 type Terms = Required<

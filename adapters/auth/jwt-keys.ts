@@ -15,7 +15,7 @@ interface KeySource {
 }
 
 /** The options for keys and algorithms, for functions that accept these and others. */
-export const KEY_OPTIONS: OptionKinds<JwtKeys & { readonly algorithms?: unknown }> = {
+export const JWT_KEY_OPTIONS: OptionKinds<JwtKeys & { readonly algorithms?: unknown }> = {
   jwksUrl: true,
   keysCooldownMs: true,
   keysMaxAgeMs: true,

@@ -43,10 +43,14 @@ export function apiKey(options: ApiKeyOptions): Authenticate {
   const principalOf = typeof keys === 'function' ? keys : lookUp(keys)
   if (header.toLowerCase() === 'authorization') {
     const scheme = { httpAuthSecurityScheme: { scheme: 'Bearer' } }
-    return described(credentials => given(bearerToken(credentials), principalOf), { name, scheme, challenge: 'Bearer' })
+    return withSecurityScheme(credentials => given(bearerToken(credentials), principalOf), {
+      name,
+      scheme,
+      challenge: 'Bearer'
+    })
   }
   const scheme = { apiKeySecurityScheme: { location: 'header', name: header } }
-  return described(({ headers }) => given(headers[header.toLowerCase()], principalOf), {
+  return withSecurityScheme(({ headers }) => given(headers[header.toLowerCase()], principalOf), {
     name,
     scheme,
     challenge: `ApiKey header="${header}"`
@@ -140,7 +144,7 @@ interface Description {
 }
 
 /** Adds the security scheme to an `authenticate` function, for the card. Throws TypeError for an invalid scope. */
-export function described(
+export function withSecurityScheme(
   authenticate: Authenticate,
   { name, scheme, scopes = [], challenge }: Description
 ): Authenticate {

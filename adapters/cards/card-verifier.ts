@@ -3,7 +3,7 @@ import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { allowedAlgorithms, type JwtKeys, KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
+import { allowedAlgorithms, type JwtKeys, JWT_KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
 import { readCard } from '../client/lenient-reading.ts'
 import type { VerifyCard } from '../client/options.ts'
 import { canonicalForms, type CardPeers, checkCardPeers, loadCardPeers, PARTIAL_MARK } from './canonical-forms.ts'
@@ -15,7 +15,7 @@ export type CardVerifierOptions = JwtKeys & {
   readonly clock?: Pick<Clock, 'now'>
 }
 
-const OPTIONS: OptionKinds<CardVerifierOptions> = { ...KEY_OPTIONS, clock: true }
+const OPTIONS: OptionKinds<CardVerifierOptions> = { ...JWT_KEY_OPTIONS, clock: true }
 
 /** A verified card: its signed members, and the key of the signature. */
 export interface VerifiedCard {

@@ -16,9 +16,9 @@ import {
   accessOption,
   ENVIRONMENT_HELP,
   KEY_HELP,
-  KEY_OPTIONS,
+  CALLER_OPTIONS,
   readAccess,
-  type Access
+  type CallerAccess
 } from './talk/agent-connection.ts'
 import { jsonLine, oneLine, plain } from './text/terminal.ts'
 import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
@@ -65,7 +65,7 @@ async function show(args: readonly string[], { stdout, signal, env }: Io): Promi
   const {
     values,
     positionals: [url]
-  } = readArguments(args, { json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL'])
+  } = readArguments(args, { json: { type: 'boolean' }, ...CALLER_OPTIONS }, ['URL'])
   refusePassword(url)
   const access = readAccess(values, env)
   const card = await fetchCard(url, { signal, ...access }).catch(error => {
@@ -118,7 +118,7 @@ async function verifyCard(args: readonly string[], { stdout, signal, cwd, env }:
   const {
     values,
     positionals: [place]
-  } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL|CARD.json'])
+  } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' }, ...CALLER_OPTIONS }, ['URL|CARD.json'])
   const { keys, json } = values
   if (keys === undefined) throw usageError('--keys is missing: the file or URL of the trusted public keys.')
   refusePassword(place)
@@ -144,7 +144,7 @@ async function verifyCard(args: readonly string[], { stdout, signal, cwd, env }:
   return EXIT.ok
 }
 
-async function remoteCard(url: string, access: Access, signal: AbortSignal): Promise<unknown> {
+async function remoteCard(url: string, access: CallerAccess, signal: AbortSignal): Promise<unknown> {
   return foundCard(url, { signal, ...access }).catch(error => {
     throw aboutKey(error, { url, access })
   })

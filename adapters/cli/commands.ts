@@ -111,11 +111,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 ]
 
 /** Loads a command. */
-export async function loaded({ name, summary, load }: CommandEntry): Promise<NamedCommand> {
+export async function loadCommand({ name, summary, load }: CommandEntry): Promise<NamedCommand> {
   return { name, summary, ...(await load()) }
 }
 
 /** Loads all commands. */
 export function loadAll(): Promise<NamedCommand[]> {
-  return Promise.all(COMMANDS.map(loaded))
+  return Promise.all(COMMANDS.map(loadCommand))
 }

@@ -18,7 +18,7 @@ const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<
   ['backup', backup],
   ['copy', copy],
   ['vacuum', vacuum],
-  ['migrate', migrate],
+  ['migrate', migrateDatabase],
   ['check', check],
   ['stats', stats]
 ])
@@ -82,14 +82,14 @@ async function vacuum(args: readonly string[], { cwd, stderr }: Io): Promise<num
 const PAGE = 100
 
 /** `taskchart db migrate`: creates or migrates the tables of a file or database. */
-export async function migrate(args: readonly string[], { cwd, stderr }: Io): Promise<number> {
+export async function migrateDatabase(args: readonly string[], { cwd, stderr }: Io): Promise<number> {
   const {
     positionals: [db]
   } = readArguments(args, {}, ['FILE|URL'])
   const tell = tellOn(stderr)
   const { store } = await openStore(db, cwd, { warn: tell, error: tell })
   await store.close()
-  stderr.write(`${nameOf(db)} has the newest schema.\n`)
+  stderr.write(`${databaseNameOf(db)} has the newest schema.\n`)
   return EXIT.ok
 }
 
@@ -113,7 +113,7 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
     await reader.close()
   }
   for (const message of damaged) io.stderr.write(`${oneLine(message)}\n`)
-  io.stderr.write(`${nameOf(db)}: ${tasks} tasks are intact, ${damaged.size} damages were found.\n`)
+  io.stderr.write(`${databaseNameOf(db)}: ${tasks} tasks are intact, ${damaged.size} damages were found.\n`)
   return damaged.size > 0 ? EXIT.error : EXIT.ok
 }
 
@@ -128,7 +128,7 @@ export async function copy(args: readonly string[], { cwd, stderr, signal }: Io)
   const source = isPostgresUrl(from) ? await postgresCopySource(from, logger) : sqliteCopySource(resolve(cwd, from))
   try {
     const target = isPostgresUrl(to)
-      ? await postgresCopyTarget(to, nameOf(from), logger)
+      ? await postgresCopyTarget(to, databaseNameOf(from), logger)
       : sqliteCopyTarget(resolve(cwd, to))
     try {
       const { tasks, damaged } = await copyRows(
@@ -137,7 +137,7 @@ export async function copy(args: readonly string[], { cwd, stderr, signal }: Io)
         (table, rows) => stderr.write(`${table}: ${rows} rows\n`),
         signal
       )
-      stderr.write(`${nameOf(to)} has ${tasks} tasks of ${nameOf(from)}.\n`)
+      stderr.write(`${databaseNameOf(to)} has ${tasks} tasks of ${databaseNameOf(from)}.\n`)
       if (damaged > 0) stderr.write(`${damaged} damaged rows were copied as such: taskchart db check names them.\n`)
       return EXIT.ok
     } finally {
@@ -177,7 +177,7 @@ export function tellOn(output: Output): (message: string) => void {
 
 /** A file's path, or a database's name without credentials. */
 /** The name of a `--db` for messages, without a password. */
-export function nameOf(db: string): string {
+export function databaseNameOf(db: string): string {
   return isPostgresUrl(db) ? placeName(db, 'db') : db
 }
 

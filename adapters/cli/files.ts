@@ -2,7 +2,7 @@ import { unwatchFile, watchFile } from 'node:fs'
 import { mkdir, readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, parse, relative, resolve, sep } from 'node:path'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Coverage } from '../inspector/test-result.ts'
+import type { ChartCoverage } from '../inspector/test-result.ts'
 import { CommandError } from './command.ts'
 
 /**
@@ -95,9 +95,9 @@ const LOOK_MS = 500
 /** The coverage of the last test of an agent, in a file beside its module: `.taskchart/coverage/agent.ts.json`. */
 interface CoverageFile {
   /** Reads it; `undefined` if it is missing or invalid. */
-  read(): Promise<Coverage | undefined>
+  read(): Promise<ChartCoverage | undefined>
   /** Writes it, with a `.gitignore`. */
-  write(coverage: Omit<Coverage, 'type' | 'chart'>): Promise<void>
+  write(coverage: Omit<ChartCoverage, 'type' | 'chart'>): Promise<void>
   /** Calls `changed` when it changes. Does not keep the process alive. Returns the function that stops it. */
   watch(changed: () => void): () => void
 }
@@ -116,7 +116,7 @@ export function coverageFile(module: string): CoverageFile {
       await writeFile(join(folder, '.gitignore'), '*\n')
       await writeFile(
         path,
-        `${JSON.stringify({ type: 'coverage', chart: 'work', ...coverage } satisfies Coverage, undefined, 2)}\n`
+        `${JSON.stringify({ type: 'coverage', chart: 'work', ...coverage } satisfies ChartCoverage, undefined, 2)}\n`
       )
     },
     watch: changed => {
@@ -126,11 +126,11 @@ export function coverageFile(module: string): CoverageFile {
   }
 }
 
-function readCoverage(text: string): Coverage | undefined {
+function readCoverage(text: string): ChartCoverage | undefined {
   try {
     const value: unknown = JSON.parse(text)
     return isObject(value) && value.type === 'coverage' && isObject(value.reached) && Array.isArray(value.missing)
-      ? (value as unknown as Coverage)
+      ? (value as unknown as ChartCoverage)
       : undefined
   } catch {
     return undefined

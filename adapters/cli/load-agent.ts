@@ -9,7 +9,7 @@ import { checkPackages } from '../peers/installed-packages.ts'
 import type { Cases } from '../testing/plan/cases.ts'
 import { isUrl } from './arguments.ts'
 import { CommandError, type Io } from './command.ts'
-import { aborted } from './process/process-events.ts'
+import { whenAborted } from './process/process-events.ts'
 import { thrownText } from './text/terminal.ts'
 
 export interface AgentModule {
@@ -77,7 +77,7 @@ export async function loadUnlessStopped(
   file: string,
   { cwd, signal }: Pick<Io, 'cwd' | 'signal'>
 ): Promise<AgentModule> {
-  const loaded = await Promise.race([loadAgent(file, cwd), aborted(signal)])
+  const loaded = await Promise.race([loadAgent(file, cwd), whenAborted(signal)])
   if (!loaded) throw signal.reason
   return loaded
 }

@@ -9,8 +9,8 @@ import {
   type NamedCommand,
   type Colours
 } from './command.ts'
-import { COMMANDS, loaded } from './commands.ts'
-import { oneLine, plain, readColours, styled, thrownText, withColours } from './text/terminal.ts'
+import { COMMANDS, loadCommand } from './commands.ts'
+import { oneLine, plain, readColours, styleText, thrownText, withColours } from './text/terminal.ts'
 import { didYouMean } from './text/format.ts'
 
 const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`
@@ -35,7 +35,7 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
     const topic = args.find(arg => arg !== 'help' && !isHelpFlag(arg))
     const named = isHelp ? topic : name
     const entry = COMMANDS.find(({ name }) => name === named)
-    command = entry && (await loaded(entry))
+    command = entry && (await loadCommand(entry))
     if (command && !isHelp && !asksForHelp(args)) return await command.run(args, io)
     io.stdout.write(command ? helpOf(command) : answer(named))
     return EXIT.ok
@@ -64,7 +64,7 @@ function asksForHelp(args: readonly string[]): boolean {
 
 function report(error: unknown, command: Command | undefined, { stderr, colours }: Io): number {
   const { exitCode = EXIT.error, details = '' } = error instanceof CommandError ? error : {}
-  stderr.write(`${styled(colours.stderr, 'red', 'taskchart:')} ${oneLine(thrownText(error))}\n`)
+  stderr.write(`${styleText(colours.stderr, 'red', 'taskchart:')} ${oneLine(thrownText(error))}\n`)
   if (details !== '') stderr.write(`${plain(details)}\n`)
   if (exitCode === EXIT.usage) stderr.write(`Usage: ${command?.usage ?? USAGE}\n`)
   return exitCode

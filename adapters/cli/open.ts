@@ -15,11 +15,12 @@ Exit codes: 0 opened or written, 2 wrong usage.
 }
 
 /** The programs that open an address, by platform. */
-export const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [program: string, ...args: string[]]>>> = {
-  darwin: ['open'],
-  // Not start, which is a command of the shell, to which an address may look like two commands.
-  win32: ['rundll32', 'url.dll,FileProtocolHandler']
-}
+export const OPEN_COMMANDS: Readonly<Partial<Record<NodeJS.Platform, readonly [program: string, ...args: string[]]>>> =
+  {
+    darwin: ['open'],
+    // Not start, which is a command of the shell, to which an address may look like two commands.
+    win32: ['rundll32', 'url.dll,FileProtocolHandler']
+  }
 
 /** How long a program may take to say that it found no browser. A browser that stays in the foreground takes longer. */
 const WAIT_MS = 2000
@@ -42,7 +43,7 @@ async function run(args: readonly string[], { stdout, stderr, env, clock }: Io):
 
 /** Resolves with whether a program has taken the address. */
 async function opens(href: string, env: Environment): Promise<boolean> {
-  const [program, ...args] = OPENERS[process.platform] ?? ['xdg-open']
+  const [program, ...args] = OPEN_COMMANDS[process.platform] ?? ['xdg-open']
   try {
     const child = spawn(program, [...args, href], { env, stdio: 'ignore', detached: true })
     child.unref()

@@ -6,7 +6,7 @@ import {
   callAttributes,
   INVOKES_AGENT,
   methodName,
-  spanned,
+  runInSpan,
   type SpannedCall,
   spannedStream,
   type Telemetry
@@ -89,7 +89,7 @@ export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemet
     url,
     link,
     call: (frame, signal) =>
-      spanned(spannedCall(frame, signal), ({ carrier }) => calls.call({ ...frame, trace: carrier }, signal)),
+      runInSpan(spannedCall(frame, signal), ({ carrier }) => calls.call({ ...frame, trace: carrier }, signal)),
     stream: (frame, signal) =>
       spannedStream(spannedCall(frame, signal), ({ carrier }) => calls.stream({ ...frame, trace: carrier }, signal))
   }

@@ -20,9 +20,9 @@ import type { Conditions } from '../../runtime/access/call-context.ts'
 import type { CallOptions, AgentClient } from './agent-client.ts'
 import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
 import { explainRefusal } from './credentials.ts'
-import { openAgent, withTenant } from './open-agent.ts'
+import { openAgentConnection, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions, type ClientCredentials } from './options.ts'
-import { knownFrom, parametersOf, validAnswer } from './requests.ts'
+import { knownFrom, serviceParametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /**
@@ -39,14 +39,14 @@ import type { LinkState } from './retries/transport-state.ts'
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
   checkConnect(url, options)
   const limits = cardLimitsWith(options.cardLimits)
-  const { calls, binding, tenant, options: placed } = await openAgent(url, options)
+  const { calls, binding, tenant, options: placed } = await openAgentConnection(url, options)
   const refuse = (error: unknown): never => {
     throw explainRefusal(error, placed)
   }
   const frameOf = (method: string, params: object, conditions: Conditions) => ({
     method,
     params: withTenant(params, tenant),
-    parameters: parametersOf(conditions)
+    parameters: serviceParametersOf(conditions)
   })
   const unary =
     <Result>(method: string, schema: Schema<Result>) =>
@@ -104,6 +104,7 @@ export { questionOf } from './state/questions.ts'
 export { watchTask } from './state/followed-task.ts'
 export { A2AError }
 export { artifactsByName, artifactVersions } from './artifact-versions.ts'
+export type { AgentClient, CallOptions } from './agent-client.ts'
 export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
 export type { AgentInterface, AgentSkill } from '../../machines/protocol/card.ts'
 export type { ErrorCode, FieldViolation } from '../../machines/protocol/errors.ts'

@@ -3,7 +3,13 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import { checkOrigins } from './hosts.ts'
-import { hasHeaders, type ConnectOptions, type PlacedOptions, type ClientCredentials, type Place } from './options.ts'
+import {
+  hasHeaders,
+  type ConnectOptions,
+  type PlacedOptions,
+  type ClientCredentials,
+  type SecretPlace
+} from './options.ts'
 
 interface Secrets {
   readonly apiKey?: string | undefined
@@ -31,7 +37,7 @@ export function checkAccess({ credentials, credentialOrigins }: ConnectOptions):
 export function placesIn(
   { securitySchemes = {}, securityRequirements = [] }: Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>,
   credentials: ClientCredentials | undefined
-): readonly Place[] {
+): readonly SecretPlace[] {
   if (!credentials) return []
   const { apiKey, bearer = apiKey, onlyIfAsked } = credentials
   const schemes = new Map(Object.entries(securitySchemes))
@@ -48,7 +54,7 @@ export function placesIn(
   return onlyIfAsked || bearer === undefined ? [] : [bearerPlace(bearer)]
 }
 
-function placeFor(scheme: SecurityScheme | undefined, { apiKey, bearer }: Secrets): Place | undefined {
+function placeFor(scheme: SecurityScheme | undefined, { apiKey, bearer }: Secrets): SecretPlace | undefined {
   if (!scheme) return undefined
   if ('apiKeySecurityScheme' in scheme)
     return apiKey === undefined ? undefined : keyPlace(scheme.apiKeySecurityScheme, apiKey)
@@ -63,13 +69,13 @@ function placeFor(scheme: SecurityScheme | undefined, { apiKey, bearer }: Secret
 function keyPlace(
   { location, name }: { readonly location: string; readonly name: string },
   value: string
-): Place | undefined {
+): SecretPlace | undefined {
   const carrier = (['header', 'query', 'cookie'] as const).find(known => known === location.toLowerCase())
   if (!carrier || (carrier !== 'query' && !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return undefined
   return { carrier, name, value }
 }
 
-function bearerPlace(secret: string): Place {
+function bearerPlace(secret: string): SecretPlace {
   return { carrier: 'header', name: 'authorization', value: `Bearer ${secret}` }
 }
 
@@ -82,7 +88,7 @@ export function afterRefusal({ status, headers }: Response, options: ConnectOpti
   const { apiKey, bearer } = options.credentials ?? {}
   const wantsBearer = /(?:^|,)\s*Bearer(?:[\s,]|$)/i.test(headers.get('www-authenticate') ?? '')
   const secret = wantsBearer ? (bearer ?? apiKey) : bearer
-  const places: Place[] = [
+  const places: SecretPlace[] = [
     ...(secret === undefined ? [] : [bearerPlace(secret)]),
     ...(apiKey === undefined || wantsBearer ? [] : [{ carrier: 'header' as const, name: 'x-api-key', value: apiKey }])
   ]
@@ -107,7 +113,7 @@ export function explainRefusal<T>(error: T, options: PlacedOptions): T | A2AErro
   return new A2AError(code, `${message} ${more}`, { metadata, violations, cause: error })
 }
 
-function placeText({ carrier, name }: Place): string {
+function placeText({ carrier, name }: SecretPlace): string {
   if (carrier === 'header') return name
   return carrier === 'query' ? `the parameter ${name}` : `the cookie ${name}`
 }

@@ -15,7 +15,7 @@ export function agentAddress(url: string): URL {
 }
 
 /** What a client sends to identify its caller, and the other origins that may receive it. */
-export interface Credentials {
+export interface CredentialTerms {
   readonly headers?: unknown
   readonly credentials?: { readonly onlyIfAsked?: boolean } | undefined
   readonly credentialOrigins?: readonly string[] | undefined
@@ -25,10 +25,10 @@ export interface Credentials {
  * Returns Forbidden if a card may not lead to this URL. It may not lead from TLS to plain text. With headers or credentials to send, it
  * may lead only to the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
  */
-export function originRefusal(
+export function cardUrlRefusal(
   asked: string,
   named: string,
-  { headers, credentials, credentialOrigins = [] }: Credentials
+  { headers, credentials, credentialOrigins = [] }: CredentialTerms
 ): A2AError | undefined {
   const from = originOf(asked)
   const isSafe = from.startsWith('https:')
@@ -50,7 +50,7 @@ export function originRefusal(
 }
 
 /** Whether credentials may go to an address that a card names. */
-export function mayReceive(asked: string, named: string, { credentialOrigins = [] }: Credentials): boolean {
+export function mayReceive(asked: string, named: string, { credentialOrigins = [] }: CredentialTerms): boolean {
   return canParse(named) && isAmong([asked, ...credentialOrigins], named)
 }
 

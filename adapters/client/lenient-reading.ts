@@ -1,5 +1,5 @@
 import { type AgentCard, AgentCardSchema } from '../../machines/protocol/card.ts'
-import { compiled, type Decoded, pathText, tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
+import { compileSchema, type Decoded, pathText, tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { canonicalTimestamp } from '../../machines/protocol/codec/values.ts'
 import { A2AError, type FieldViolation, violationsText } from '../../machines/protocol/errors.ts'
@@ -105,7 +105,7 @@ export function readLeniently<T>(
   const { violations } = first
   const [oddities, standing] = [new Set<string>(), [] as (Place & { readonly shown: unknown })[]]
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const result = compiled(schema).safeParse(value)
+    const result = compileSchema(schema).safeParse(value)
     if (result.success) {
       for (const { nodes, path, shown } of standing) show(result.data, nodes, path, shown)
       for (const oddity of oddities) warn(oddity)

@@ -2,12 +2,12 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Calls } from './calls.ts'
-import { type Binding, type Offer, offersOf } from './card/bindings.ts'
+import { type Binding, type UsableInterface, offersOf } from './card/bindings.ts'
 import { fetchCard } from './card/discovery.ts'
 import { explainRefusal, placesIn } from './credentials.ts'
-import { hasTls, isSameOrigin, mayReceive, originRefusal } from './hosts.ts'
+import { hasTls, isSameOrigin, mayReceive, cardUrlRefusal } from './hosts.ts'
 import { OPENERS, type Opener, type Openers } from './openers.ts'
-import { hasHeaders, type ConnectOptions, type PlacedOptions, type Place } from './options.ts'
+import { hasHeaders, type ConnectOptions, type PlacedOptions, type SecretPlace } from './options.ts'
 import { mention, warnOf } from './warnings.ts'
 
 /** An agent that was connected to as its card says. */
@@ -29,7 +29,7 @@ interface Connecting {
   readonly card: AgentCard
   readonly options: ConnectOptions
   readonly openers: Openers
-  readonly places: readonly Place[]
+  readonly places: readonly SecretPlace[]
 }
 
 /**
@@ -78,13 +78,13 @@ interface Skipped {
 
 /** Opens an interface. Resolves with the reason if another may be taken instead, since nothing was sent that the agent could process. */
 async function openOffer(
-  offer: Offer,
+  offer: UsableInterface,
   { url, card, options, openers, places }: Connecting,
   isLast: boolean
 ): Promise<OpenByCard | Skipped> {
   const { binding, version, url: address, tenant } = offer
   try {
-    const refusal = originRefusal(url, address, options)
+    const refusal = cardUrlRefusal(url, address, options)
     if (refusal) return { why: refusal }
     const placed = { ...options, places: mayReceive(url, address, options) ? places : [] }
     const opener = openers[version][binding]
@@ -108,7 +108,7 @@ async function openOffer(
   }
 }
 
-function withoutTls(url: string, { binding, url: address }: Offer): A2AError {
+function withoutTls(url: string, { binding, url: address }: UsableInterface): A2AError {
   return new A2AError(
     'Forbidden',
     `The card at ${url} names ${address} for ${binding}, which does not use TLS, after an address with TLS that could not be used.`
@@ -126,13 +126,13 @@ export async function placedForSocket(url: string, options: ConnectOptions): Pro
 
 /** The interfaces that may receive the credentials come first, if there are some to send. */
 function receiversFirst(
-  offers: readonly Offer[],
+  offers: readonly UsableInterface[],
   url: string,
   isToSend: boolean,
   options: ConnectOptions
-): readonly Offer[] {
+): readonly UsableInterface[] {
   if (!isToSend) return offers
-  const rank = ({ url: address }: Offer) => (mayReceive(url, address, options) ? 0 : 1)
+  const rank = ({ url: address }: UsableInterface) => (mayReceive(url, address, options) ? 0 : 1)
   return offers.toSorted((a, b) => rank(a) - rank(b))
 }
 
@@ -160,7 +160,7 @@ function missing(url: string, binding: Binding, { peers = '' }: Opener, cause: u
   )
 }
 
-function onlyInNode(url: string, { binding, version }: Offer, openers: Openers): A2AError {
+function onlyInNode(url: string, { binding, version }: UsableInterface, openers: Openers): A2AError {
   const spoken = Object.keys(openers[version]).join(', ')
   return new A2AError(
     'UnsupportedOperation',

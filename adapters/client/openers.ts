@@ -1,6 +1,6 @@
 import type { Calls } from './calls.ts'
-import type { Binding, Offer } from './card/bindings.ts'
-import type { PlacedOptions, Place } from './options.ts'
+import type { Binding, UsableInterface } from './card/bindings.ts'
+import type { PlacedOptions, SecretPlace } from './options.ts'
 
 /** Opens a connection to an interface of an agent. `isReliable`: its card lists the reliability extension. */
 export type OpenCalls = (url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>
@@ -12,11 +12,11 @@ export interface Opener {
   /** The optional peers of the binding. */
   readonly peers?: string
   /** What its requests cannot have, in words for an error. */
-  readonly lacks?: Readonly<Partial<Record<Place['carrier'], string>>>
+  readonly lacks?: Readonly<Partial<Record<SecretPlace['carrier'], string>>>
 }
 
 /** The bindings that the client supports, by version of A2A. */
-export type Openers = Readonly<Record<Offer['version'], Readonly<Partial<Record<Binding, Opener>>>>>
+export type Openers = Readonly<Record<UsableInterface['version'], Readonly<Partial<Record<Binding, Opener>>>>>
 
 const GRPC: Omit<Opener, 'load'> = {
   peers: '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf',

@@ -16,7 +16,7 @@ import type { CardLimits } from './card/card-limits.ts'
 import type { BackOffOptions } from './retries/transport-state.ts'
 
 /** Headers of requests: constant, or a function that is called for each request. */
-export type Headers = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
+export type RequestHeaders = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
 
 /**
  * Verifies the unvalidated JSON of a card from a URL, and returns the card: `cardVerifier({ jwksUrl })` of `taskchart/cards`. Rejects for
@@ -31,7 +31,7 @@ export interface ConnectOptions {
    * called for each request. They are sent to the origin of the given URL, and to `credentialOrigins`. A request for the card has
    * them only if it is refused without. In browsers, WebSockets cannot send headers, so another binding is used.
    */
-  readonly headers?: Headers
+  readonly headers?: RequestHeaders
   /** An API key or a token, which is sent as the card's security scheme says. A header in `headers` with the same name takes precedence. */
   readonly credentials?: ClientCredentials
   /**
@@ -110,7 +110,7 @@ export function backOffOptions({
 
 /** The options of an open connection, whose credentials have their places. */
 export interface PlacedOptions extends ConnectOptions {
-  readonly places?: readonly Place[]
+  readonly places?: readonly SecretPlace[]
 }
 
 /** Whether there are headers to send. A function is not called for that. */
@@ -161,7 +161,7 @@ export interface ClientCredentials {
 }
 
 /** Where one secret goes in a request. */
-export interface Place {
+export interface SecretPlace {
   readonly carrier: 'header' | 'query' | 'cookie'
   readonly name: string
   readonly value: string

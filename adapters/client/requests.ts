@@ -26,7 +26,7 @@ const CONDITIONS = Object.keys({
 } satisfies Record<keyof Conditions, true>)
 
 /** The service parameters for a call's conditions, which need the reliability extension. */
-export function parametersOf(conditions: Conditions): Record<string, string> {
+export function serviceParametersOf(conditions: Conditions): Record<string, string> {
   rejectUnknown(conditions, CONDITIONS, 'A call')
   const { afterGeneration, ifGenerationMatch, currentGeneration } = conditions
   return {
@@ -175,7 +175,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     }
     if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
     this.#isResumed = true
-    const parameters = parametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
+    const parameters = serviceParametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
     return {
       method: 'SubscribeToTask',
       params: { ...tenantOf(this.frame.params), id: this.#taskId },
@@ -189,7 +189,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     if (!answer) return false
     this.#hasRead = true
     const event = this.#ofTask(answer)
-    const { taskId, contextId, generation } = placeOf(event)
+    const { taskId, contextId, generation } = taskReferenceOf(event)
     if (generation !== undefined && generation <= this.#generation) return true
     this.#taskId ??= taskId
     this.#contextId ||= contextId ?? ''
@@ -304,9 +304,9 @@ interface Place extends KnownTask {
 }
 
 /** The task of an event, its context, and its generation if the agent sends one. */
-export function placeOf(event: Exclude<StreamResponse, { message: unknown }>): Place & { taskId: string }
-export function placeOf(event: StreamResponse): Place
-export function placeOf(event: StreamResponse): Place {
+export function taskReferenceOf(event: Exclude<StreamResponse, { message: unknown }>): Place & { taskId: string }
+export function taskReferenceOf(event: StreamResponse): Place
+export function taskReferenceOf(event: StreamResponse): Place {
   if ('message' in event) return {}
   const [taskId, { contextId, metadata }] =
     'task' in event

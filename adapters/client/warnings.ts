@@ -1,7 +1,7 @@
 /** At most this many oddities are remembered, and told. */
 const MOST = 1000
 
-const told = new Set<string>()
+const warned = new Set<string>()
 const collectors = new Set<(oddity: string) => void>()
 
 /** Warns of what an agent does oddly, each oddity of an agent once in a process. */
@@ -9,8 +9,8 @@ export function warnOf(url: string): (oddity: string) => void {
   return oddity => {
     const key = `${url} ${kindOf(oddity)}`
     if (collectors.size > 0) mention(oddity)
-    else if (!told.has(key) && told.size < MOST) {
-      told.add(key)
+    else if (!warned.has(key) && warned.size < MOST) {
+      warned.add(key)
       emit(`The agent at ${url}: ${oddity}`)
     }
   }

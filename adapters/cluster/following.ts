@@ -1,7 +1,7 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
-import type { Member } from '../../runtime/operations/cluster.ts'
+import type { ClusterMember } from '../../runtime/operations/cluster.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
-import { TRY_AGAIN_MS, type Link } from './link/link.ts'
+import { TRY_AGAIN_MS, type NodeLink } from './link/link.ts'
 import type { Placement } from './placement/placement.ts'
 import type { Shards } from './shards.ts'
 
@@ -20,11 +20,11 @@ interface Followed {
 }
 
 export interface FollowingServices {
-  readonly member: Member
+  readonly member: ClusterMember
   readonly shards: Shards
   readonly placement: Placement
   readonly clock: Clock
-  readonly linkTo: (address: string) => Link
+  readonly linkTo: (address: string) => NodeLink
   readonly shardOfTask: (scope: Scope, taskId: string) => Promise<number | undefined>
 }
 

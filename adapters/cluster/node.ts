@@ -1,21 +1,21 @@
 import { A2AError, OUTCOME_UNKNOWN } from '../../machines/protocol/errors.ts'
 import type { Ids } from '../../runtime/index.ts'
 import type {
-  Change,
-  ChangeName,
+  OwnerCall,
+  OwnerCallName,
   Cluster,
-  Made,
-  Member,
+  OwnerResult,
+  ClusterMember,
   Membership,
   NodeFigures,
-  Place
+  ShardSelector
 } from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
 import { NOT_OWNER, type Erasure, type Store } from '../../runtime/store/store.ts'
 import { Following } from './following.ts'
-import { Link, LinkLost, type LinkWays } from './link/link.ts'
+import { NodeLink, LinkLost, type LinkWays } from './link/link.ts'
 import { LinkServer } from './link/link-server.ts'
 import { webSockets, type ListenPlace, type Network } from './link/network.ts'
 import type { Placement, Seat } from './placement/placement.ts'
@@ -57,9 +57,9 @@ export class ClusterNode implements Cluster {
   readonly clock: Clock
   readonly #network: Network
   readonly #options: NodeOptions
-  readonly #links = new Map<string, Link>()
+  readonly #links = new Map<string, NodeLink>()
   #server: LinkServer | undefined
-  #member: Member | undefined
+  #member: ClusterMember | undefined
 
   constructor(options: NodeOptions) {
     this.#options = options
@@ -84,7 +84,7 @@ export class ClusterNode implements Cluster {
     placement.join(this.#seat(member))
   }
 
-  join(member: Member): Membership {
+  join(member: ClusterMember): Membership {
     this.#member = member
     const { placement } = this.#options
     this.#following = new Following({
@@ -102,7 +102,7 @@ export class ClusterNode implements Cluster {
         status: () => placement.status(),
         shardOf: key => this.shards.of(key)
       },
-      make: (change, here) => this.#make(change, here),
+      runOnOwner: (change, here) => this.#runOnOwner(change, here),
       owns: key => this.shards.has(this.shards.of(key)),
       contextId: shard => this.shards.idIn(shard),
       taskId: key => this.shards.idIn(this.shards.of(key)),
@@ -138,13 +138,13 @@ export class ClusterNode implements Cluster {
     return { network: this.#network, clock: this.clock }
   }
 
-  get #joined(): Member {
+  get #joined(): ClusterMember {
     if (!this.#member)
       throw new TypeError('The node has no runtime yet: createRuntime({ cluster: node, store: node.store }).')
     return this.#member
   }
 
-  #seat(member: Member): Seat {
+  #seat(member: ClusterMember): Seat {
     const lost = (shards: readonly number[], isOrderly: boolean) =>
       member.release(
         { context: key => shards.includes(this.shards.of(key)), task: taskId => this.shards.mayBeIn(shards, taskId) },
@@ -190,10 +190,10 @@ export class ClusterNode implements Cluster {
     }
   }
 
-  async #make<Here>(
-    { name, place, request, isRepeatable, signal }: Change,
+  async #runOnOwner<Here>(
+    { name, place, request, isRepeatable, signal }: OwnerCall,
     here: (shard: number) => Promise<Here>
-  ): Promise<Made<Here>> {
+  ): Promise<OwnerResult<Here>> {
     const { placement, address } = this.#options
     const endMs = this.clock.now() + WAIT_MS
     for (;;) {
@@ -231,8 +231,8 @@ export class ClusterNode implements Cluster {
   }
 
   async #forward(
-    link: Link,
-    change: { readonly change: ChangeName; readonly shard: number; readonly request: object },
+    link: NodeLink,
+    change: { readonly change: OwnerCallName; readonly shard: number; readonly request: object },
     signal: AbortSignal | undefined
   ): Promise<unknown> {
     const answer = await link.call(change, signal)
@@ -240,7 +240,7 @@ export class ClusterNode implements Cluster {
     return answer
   }
 
-  async #shardOf(place: NonNullable<Place>): Promise<number | undefined> {
+  async #shardOf(place: NonNullable<ShardSelector>): Promise<number | undefined> {
     if ('text' in place) return this.shards.ofText(place.text)
     return 'context' in place
       ? this.shards.of(place.context)
@@ -259,10 +259,10 @@ export class ClusterNode implements Cluster {
     return owned[Math.floor(Math.random() * owned.length)] ?? Math.floor(Math.random() * count)
   }
 
-  #linkTo(address: string): Link {
+  #linkTo(address: string): NodeLink {
     const known = this.#links.get(address)
     if (known) return known
-    const link = new Link(address, this.#options.secret, this.#ways, fault => {
+    const link = new NodeLink(address, this.#options.secret, this.#ways, fault => {
       this.#faults += 1
       this.#options.logger?.warn(`another node ${fault}: its tasks cannot be used through this node`, { node: address })
     })

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterStatus, NodeStatus, ShardStatus, Tenure } from '../../runtime/ports/cluster-status.ts'
 import { checkTables } from '../postgres/schema/migrate.ts'
 import { type OwnPool, placeName, poolOf } from '../postgres/session/pool.ts'
-import { reasonOf, Session } from '../postgres/session/session.ts'
+import { postgresReasonOf, Session } from '../postgres/session/session.ts'
 import { type Holder, StorageError, storedText } from '../rows/damage.ts'
 import { wantedOwners } from './placement/placement.ts'
 import { LOOK } from './placement/statements.ts'
@@ -33,7 +33,9 @@ async function withSession<T>(url: string, schema: string, use: (session: Sessio
   } catch (error) {
     throw error instanceof StorageError
       ? error
-      : new StorageError(`${placeName(url, 'clusterStatus')} cannot be used: ${reasonOf(error)}.`, { cause: error })
+      : new StorageError(`${placeName(url, 'clusterStatus')} cannot be used: ${postgresReasonOf(error)}.`, {
+          cause: error
+        })
   }
 }
 
@@ -137,7 +139,7 @@ export async function readStatus(session: Session): Promise<ClusterStatus> {
 }
 
 /** A part of a task's life on one node. */
-export interface Stay {
+export interface OwnershipPeriod {
   readonly owner: string | undefined
   readonly epoch: number
   readonly fromMs: number
@@ -146,7 +148,7 @@ export interface Stay {
 }
 
 /** The owners of a shard during the life of a task, oldest first. `untilMs`: its end, `undefined` for a live task. Times in milliseconds since 1970. */
-export function wayOf(tenures: readonly Tenure[], fromMs: number, untilMs?: number): Stay[] {
+export function wayOf(tenures: readonly Tenure[], fromMs: number, untilMs?: number): OwnershipPeriod[] {
   // A task that ends in the millisecond in which it began was on a node too.
   const lastMs = Math.max(untilMs ?? Infinity, fromMs + 1)
   return tenures.flatMap(({ owner, epoch, sinceMs }, i) => {
@@ -157,7 +159,7 @@ export function wayOf(tenures: readonly Tenure[], fromMs: number, untilMs?: numb
 }
 
 /** A shard that got another owner. */
-export interface Move {
+export interface OwnerChange {
   readonly shard: number
   readonly epoch: number
   readonly from: string | undefined
@@ -166,9 +168,9 @@ export interface Move {
 }
 
 /** The newest moves of all shards, newest first. A shard's first owner is no move. */
-export function newestMoves(shards: readonly ShardStatus[], count: number): Move[] {
+export function newestMoves(shards: readonly ShardStatus[], count: number): OwnerChange[] {
   const moves = shards.flatMap(({ shard, tenures }) =>
-    tenures.slice(1).map(({ owner, epoch, sinceMs }, i): Move => ({
+    tenures.slice(1).map(({ owner, epoch, sinceMs }, i): OwnerChange => ({
       shard,
       epoch,
       from: tenures[i]?.owner,

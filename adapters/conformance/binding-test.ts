@@ -8,38 +8,38 @@ import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Binding } from '../client/card/bindings.ts'
 import {
   BoundReached,
-  type Bounds,
-  type Caller,
+  type TestBounds,
+  type WireCaller,
   type Note,
-  Refusal,
+  WireRefusal,
   type Stream,
-  type Terms,
+  type WireTerms,
   Unanswered
 } from './callers/caller.ts'
-import { type Heard, noteEmitted } from './emitted.ts'
+import { type EmittedContent, noteEmitted } from './emitted.ts'
 import { type Moves, type ProtocolEvent, protocolMachine } from './protocol.machine.ts'
 import type { Ledger } from './requirements/ledger.ts'
 import {
-  errorText,
-  fieldsOf,
-  type Offer,
-  type Offered,
-  type Outcome,
-  refusalText,
-  shown,
+  expectedErrorText,
+  objectMembersOf,
+  type TestedInterface,
+  type TestedCard,
+  type OperationOutcome,
+  actualErrorText,
+  valueText,
   termsText
 } from './requirements/needs.ts'
 
 /** The options for the test of one binding. */
-interface BindingTestOptions extends Offer {
-  readonly card: Offered
+interface BindingTestOptions extends TestedInterface {
+  readonly card: TestedCard
   readonly texts: readonly string[]
   readonly ledger: Ledger
   readonly clock: Clock
-  readonly bounds: Bounds
+  readonly bounds: TestBounds
   /** Aborts when the user stops the test. */
   readonly signal: AbortSignal
-  readonly open: (note: Note) => Caller
+  readonly open: (note: Note) => WireCaller
   /** Whether callers send headers or credentials. */
   readonly isKnown: boolean
 }
@@ -58,7 +58,7 @@ const MOST_SILENCES = 5
 /** The test of one binding: sends requests within bounds, and records findings. */
 export class BindingTest {
   readonly options: BindingTestOptions
-  readonly #caller: Caller
+  readonly #caller: WireCaller
   readonly #endsAtMs: number
   /** The newest version of each task. */
   readonly tasks = new Map<string, Task>()
@@ -93,11 +93,16 @@ export class BindingTest {
   check(id: number, isMet: boolean, wanted: string, found: unknown, isMust = true): void {
     const { ledger } = this.options
     if (isMet) ledger.meets(id)
-    else ledger.misses(id, { sent: this.#sent, wanted, found: shown(found) }, isMust)
+    else ledger.misses(id, { sent: this.#sent, wanted, found: valueText(found) }, isMust)
   }
 
   /** Sends a request, and returns the result or the refusal. Without an answer, the requirements `ids` are not met. */
-  async ask(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<Outcome> {
+  async ask(
+    ids: readonly number[],
+    method: OperationMethod,
+    params: object,
+    terms?: WireTerms
+  ): Promise<OperationOutcome> {
     const cut = this.#begin(method, params, terms)
     const call = this.#caller.call(method, this.#withTenant(params), { ...terms, cut: cut.signal })
     try {
@@ -109,16 +114,16 @@ export class BindingTest {
         this.tasks.set(result.task.id, result.task)
       return { result, extensions }
     } catch (error) {
-      if (error instanceof Refusal) return this.#refusedWith(error)
+      if (error instanceof WireRefusal) return this.#refusedWith(error)
       return this.#unanswered(ids, error)
     }
   }
 
   /** Sends a request, and returns the result. After a refusal, the requirements `ids` are not met, and the move ends. */
-  async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<T> {
+  async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: WireTerms): Promise<T> {
     const outcome = await this.ask(ids, method, params, terms)
     if ('result' in outcome) return outcome.result as T
-    for (const id of ids) this.check(id, false, 'an answer', refusalText(outcome.refusal))
+    for (const id of ids) this.check(id, false, 'an answer', actualErrorText(outcome.refusal))
     throw new Unanswered(outcome.refusal.message)
   }
 
@@ -128,8 +133,8 @@ export class BindingTest {
     wanted: ErrorCode,
     method: OperationMethod,
     params: object,
-    terms?: Terms
-  ): Promise<Refusal | undefined> {
+    terms?: WireTerms
+  ): Promise<WireRefusal | undefined> {
     const isStreaming = method === 'SendStreamingMessage' || method === 'SubscribeToTask'
     const outcome = isStreaming
       ? await this.#firstOf([id], method, params, terms)
@@ -138,14 +143,14 @@ export class BindingTest {
   }
 
   /** Records whether an outcome is the expected refusal. */
-  isRefusedWith(id: number, wanted: ErrorCode, outcome: Outcome): Refusal | undefined {
+  isRefusedWith(id: number, wanted: ErrorCode, outcome: OperationOutcome): WireRefusal | undefined {
     if (!('refusal' in outcome)) {
-      this.check(id, false, errorText(wanted), outcome.result)
+      this.check(id, false, expectedErrorText(wanted), outcome.result)
       return undefined
     }
     const { refusal } = outcome
     const { code = this.#byStatus(refusal, wanted) } = refusal
-    this.check(id, code === wanted, errorText(wanted), refusalText(refusal))
+    this.check(id, code === wanted, expectedErrorText(wanted), actualErrorText(refusal))
     if (code === wanted && ERRORS[wanted].code <= -32001 && ERRORS[wanted].code > -32100) {
       this.check(
         97,
@@ -159,10 +164,10 @@ export class BindingTest {
   }
 
   /** Opens a stream. */
-  stream(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Listening {
+  stream(ids: readonly number[], method: OperationMethod, params: object, terms?: WireTerms): StreamObserver {
     const cut = this.#begin(method, params, terms)
     const stream: Stream = this.#caller.stream(method, this.#withTenant(params), { ...terms, cut: cut.signal })
-    return new Listening({ trial: this, stream, method, cut, ids, sent: this.#sent })
+    return new StreamObserver({ trial: this, stream, method, cut, ids, sent: this.#sent })
   }
 
   /** Sends text unchanged; `undefined` on bindings without an envelope. */
@@ -173,7 +178,7 @@ export class BindingTest {
   }
 
   /** Records how a value is written. Since gRPC carries no JSON, only its fields are checked. */
-  hear(heard: Heard): void {
+  hear(heard: EmittedContent): void {
     noteEmitted(heard, (id, ...told) => {
       if (this.binding !== 'GRPC' || id === 5 || id === 7) this.check(id, ...told)
     })
@@ -271,22 +276,27 @@ export class BindingTest {
     this.#caller.close()
   }
 
-  async #firstOf(ids: readonly number[], method: OperationMethod, params: object, terms?: Terms): Promise<Outcome> {
+  async #firstOf(
+    ids: readonly number[],
+    method: OperationMethod,
+    params: object,
+    terms?: WireTerms
+  ): Promise<OperationOutcome> {
     const listening = this.stream(ids, method, params, terms)
     const first = await listening.next()
     listening.leave()
     return listening.refusal ? { refusal: listening.refusal } : { result: first, extensions: '' }
   }
 
-  #refusedWith(refusal: Refusal): Outcome {
+  #refusedWith(refusal: WireRefusal): OperationOutcome {
     this.#silences = 0
     const { code, native } = refusal
     const isThere = code !== 'MethodNotFound' && !native.startsWith('405') && native !== 'UNIMPLEMENTED'
-    for (const id of METHOD_ROWS[this.binding]) this.check(id, isThere, 'this operation', refusalText(refusal))
+    for (const id of METHOD_ROWS[this.binding]) this.check(id, isThere, 'this operation', actualErrorText(refusal))
     return { refusal }
   }
 
-  #begin(method: string, params: object | string, terms: Terms = {}): AbortController {
+  #begin(method: string, params: object | string, terms: WireTerms = {}): AbortController {
     const { bounds, clock, signal } = this.options
     signal.throwIfAborted()
     this.#requests += 1
@@ -311,7 +321,7 @@ export class BindingTest {
   }
 
   /** Without ErrorInfo or a number, the status identifies the error. */
-  #byStatus({ native }: Refusal, wanted: ErrorCode): ErrorCode | undefined {
+  #byStatus({ native }: WireRefusal, wanted: ErrorCode): ErrorCode | undefined {
     const { http, grpc } = ERRORS[wanted]
     const status = { 'HTTP+JSON': String(http), GRPC: grpc, JSONRPC: '', WEBSOCKET: '' }[this.binding]
     return native.split(' ')[0] === status ? wanted : undefined
@@ -326,7 +336,9 @@ export class BindingTest {
 /** Whether a value is a task, as far as canceling it needs. */
 function isTask(value: unknown): value is Task {
   return (
-    isObject(value) && typeof value.id === 'string' && Object.hasOwn(TASK_STATES, String(fieldsOf(value.status).state))
+    isObject(value) &&
+    typeof value.id === 'string' &&
+    Object.hasOwn(TASK_STATES, String(objectMembersOf(value.status).state))
   )
 }
 
@@ -348,10 +360,10 @@ export type Rest = 'ended' | 'silent' | 'there' | 'endless'
 const MOST_EVENTS = 2000
 
 /** Reads a stream, and records whether its task's states follow the protocol. */
-export class Listening {
+export class StreamObserver {
   readonly events: StreamResponse[] = []
   readonly course = new ObservedTask()
-  refusal: Refusal | undefined
+  refusal: WireRefusal | undefined
   readonly #options: ListeningOptions
   #pending: Promise<StreamResponse | undefined> | undefined
 
@@ -379,7 +391,7 @@ export class Listening {
       trial.isAbout(sent)
       if (event === 'silent') return 'silent'
       this.#pending = undefined
-      if (event instanceof Refusal) {
+      if (event instanceof WireRefusal) {
         this.refusal = event
         return 'ended'
       }
@@ -413,7 +425,7 @@ export class Listening {
   #hear(value: unknown): void {
     const { trial, method } = this.#options
     trial.hear({ method, streamed: true, value })
-    const event = fieldsOf(value)
+    const event = objectMembersOf(value)
     this.events.push(event as unknown as StreamResponse)
     const wasOver = this.course.isOver
     const state = stateIn(event)
@@ -426,8 +438,8 @@ export class Listening {
 /** The state in an unvalidated event. */
 export function stateIn(event: object): TaskState | 'reply' | undefined {
   if ('message' in event) return 'reply'
-  const { task, statusUpdate } = fieldsOf(event)
-  const { state } = fieldsOf(fieldsOf(task ?? statusUpdate).status)
+  const { task, statusUpdate } = objectMembersOf(event)
+  const { state } = objectMembersOf(objectMembersOf(task ?? statusUpdate).status)
   return isState(state) ? state : undefined
 }
 

@@ -19,14 +19,14 @@ import { TASK_STATES } from '../../machines/protocol/states.ts'
 import type { Note } from './callers/caller.ts'
 
 /** The content of one answer or event. */
-export interface Heard {
+export interface EmittedContent {
   readonly method: OperationMethod
   readonly streamed: boolean
   readonly value: unknown
 }
 
 /** A member of an emitted value, with its path. */
-export interface Member {
+export interface EmittedMember {
   readonly path: string
   readonly name: string
   readonly value: unknown
@@ -36,11 +36,11 @@ export interface Member {
 export const OPAQUE: readonly string[] = ['metadata', 'data', 'params', 'header']
 
 /** All members of the values, except inside opaque ones. */
-export function membersOf(heard: readonly Heard[]): Member[] {
+export function membersOf(heard: readonly EmittedContent[]): EmittedMember[] {
   return heard.flatMap(({ method, value }) => walk(value, method))
 }
 
-function walk(value: unknown, path: string): Member[] {
+function walk(value: unknown, path: string): EmittedMember[] {
   if (Array.isArray(value)) return value.flatMap((item, i) => walk(item, `${path}[${i}]`))
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([name, value]) => {
@@ -64,12 +64,12 @@ const SCHEMAS: Readonly<Record<OperationMethod, Schema<unknown>>> = {
 }
 
 /** The schema of an operation's result, or of an event of its stream. */
-export function schemaOf({ method }: Pick<Heard, 'method'>): Schema<unknown> {
+export function schemaOf({ method }: Pick<EmittedContent, 'method'>): Schema<unknown> {
   return SCHEMAS[method]
 }
 
 /** Records the format of a value (§5): names, enums, times, required fields, oneofs. */
-export function noteEmitted(heard: Heard, note: Note): void {
+export function noteEmitted(heard: EmittedContent, note: Note): void {
   const members = membersOf([heard])
   noteAll(
     note,
@@ -136,9 +136,9 @@ function noteAll(
   note: Note,
   id: number,
   wanted: string,
-  members: readonly Member[],
-  isAbout: (member: Member) => boolean,
-  holds: (member: Member) => boolean
+  members: readonly EmittedMember[],
+  isAbout: (member: EmittedMember) => boolean,
+  holds: (member: EmittedMember) => boolean
 ): void {
   const meant = members.filter(isAbout)
   const wrong = meant.find(member => !holds(member))
@@ -146,7 +146,7 @@ function noteAll(
 }
 
 /** Records decoding errors, each for its own requirement. */
-function noteShape(heard: Heard, note: Note): void {
+function noteShape(heard: EmittedContent, note: Note): void {
   // A deletion is confirmed by an empty object, null, or an answer without content (§3.1.10).
   const value = heard.method === 'DeleteTaskPushNotificationConfig' ? (heard.value ?? {}) : heard.value
   const { violations = [] } = tryDecode(schemaOf(heard), value, heard.method)

@@ -1,18 +1,18 @@
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { ignoreBound, ignoreUnanswered } from './callers/caller.ts'
-import { list } from './moves/list.ts'
-import { answer, cancel, follow } from './moves/live.ts'
+import { checkListTasks } from './moves/list.ts'
+import { answer, cancel, followLiveTask } from './moves/live.ts'
 import { replyAgain, send, sendAtOnce, stream } from './moves/opening.ts'
 import {
   cancelAgain,
   keepWebhooks,
-  message,
-  messageByStream,
+  sendToEndedTask,
+  streamToEndedTask,
   nameAnotherContext,
-  read,
+  readTwice,
   readAtLast,
-  readHistory,
+  checkHistory,
   subscribe
 } from './moves/over.ts'
 import {
@@ -53,7 +53,7 @@ interface Opening {
  */
 export class Exploration {
   readonly #trial: BindingTest
-  readonly #told: (what: string) => void
+  readonly #onMove: (what: string) => void
   /** States with moves that were made there. */
   readonly #covered = new Set<string>()
   readonly #openings: readonly Opening[]
@@ -61,7 +61,7 @@ export class Exploration {
   /** `told` is called with each move. */
   constructor(trial: BindingTest, told: (what: string) => void) {
     this.#trial = trial
-    this.#told = told
+    this.#onMove = told
     this.#openings = trial.options.texts.flatMap(text =>
       OPENINGS.map(move => ({ text, move, led: new Map<string, Moves>(), tries: 0 }))
     )
@@ -112,7 +112,7 @@ export class Exploration {
   async #make(subject: SubjectUnderTest, name: MoveName): Promise<void> {
     const { state, moves } = subject.course
     this.#covered.add(keyOf(state, name))
-    this.#told(`${state}: ${name}`)
+    this.#onMove(`${state}: ${name}`)
     // A move without an expected refusal ignores `wanted`.
     await MOVES[name](subject, moves[name] as ErrorCode).catch(ignoreUnanswered)
   }
@@ -158,16 +158,16 @@ export const MOVES: Readonly<Record<MoveName, Move>> = {
   sendAtOnce,
   send,
   replyAgain,
-  read,
-  readHistory,
+  read: readTwice,
+  readHistory: checkHistory,
   nameAnotherContext,
-  follow,
+  follow: followLiveTask,
   answer,
   cancelAgain,
-  message,
-  messageByStream,
+  message: sendToEndedTask,
+  messageByStream: streamToEndedTask,
   subscribe,
-  list,
+  list: checkListTasks,
   keepWebhooks,
   readAtLast,
   cancel: (subject, wanted) => (subject.course.isOver ? cancelOver(subject, wanted) : cancel(subject))

@@ -35,10 +35,10 @@ export type MoveName =
   | 'readAtLast'
 
 /** The expected error of a move. */
-export type Wanted = ErrorCode | 'no refusal'
+export type ExpectedError = ErrorCode | 'no refusal'
 
 /** The moves in a state. */
-export type Moves = Readonly<Partial<Record<MoveName, Wanted>>>
+export type Moves = Readonly<Partial<Record<MoveName, ExpectedError>>>
 
 const fine = 'no refusal'
 

@@ -7,25 +7,32 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/vers
 import { type Clock, systemClock } from '../../runtime/ports/clock.ts'
 import { type Binding, bindingNamed, onlyOlder, readBindings } from '../client/card/bindings.ts'
 import { checkAccess, explainRefusal, placesIn } from '../client/credentials.ts'
-import { httpAddress, isSocketAddress, mayReceive, originRefusal } from '../client/hosts.ts'
+import { httpAddress, isSocketAddress, mayReceive, cardUrlRefusal } from '../client/hosts.ts'
 import { lackOf } from '../client/open-by-card.ts'
 import { OPENERS } from '../client/openers.ts'
 import { type ConnectOptions, hasHeaders, type PlacedOptions } from '../client/options.ts'
 import { BindingTest } from './binding-test.ts'
 import {
   BoundReached,
-  type Bounds,
-  type Caller,
+  type TestBounds,
+  type WireCaller,
   ignoreBound,
   ignoreUnanswered,
   type Note,
-  type Terms,
+  type WireTerms,
   Unanswered
 } from './callers/caller.ts'
 import { Exploration } from './explore.ts'
 import { cardAt, type FoundCard, noteCard } from './requirements/card.ts'
-import { Ledger, type Verdict } from './requirements/ledger.ts'
-import { type Need, type Offer, type Offered, offeredIn, outcomeText, refusalText } from './requirements/needs.ts'
+import { Ledger, type RequirementResult } from './requirements/ledger.ts'
+import {
+  type Need,
+  type TestedInterface,
+  type TestedCard,
+  offeredIn,
+  outcomeText,
+  actualErrorText
+} from './requirements/needs.ts'
 import { REQUIREMENTS } from './requirements/requirements.ts'
 
 /** The options for the test of a server. */
@@ -34,13 +41,13 @@ export interface ServerTestOptions extends Pick<ConnectOptions, 'headers' | 'cre
   readonly texts?: readonly string[]
   /** The bindings to test. Default: all in the card; for a ws: URL the WebSocket. */
   readonly bindings?: readonly string[]
-  readonly bounds?: Partial<Bounds>
+  readonly bounds?: Partial<TestBounds>
   readonly clock?: Clock
   readonly signal?: AbortSignal
   /** Called with each move. */
-  readonly told?: (binding: Binding, what: string) => void
+  readonly onMove?: (binding: Binding, what: string) => void
   /** Called with each violation as it is found, with this finding alone. */
-  readonly missed?: (binding: Binding, verdict: Verdict) => void
+  readonly missed?: (binding: Binding, verdict: RequirementResult) => void
 }
 
 /** The results on one binding. */
@@ -48,7 +55,7 @@ export interface Column {
   readonly binding: Binding
   readonly url: string
   /** One per requirement, in order. */
-  readonly verdicts: readonly Verdict[]
+  readonly verdicts: readonly RequirementResult[]
 }
 
 /** The results for a server. */
@@ -58,7 +65,7 @@ export interface ServerTest {
   readonly notes: readonly string[]
 }
 
-const BOUNDS: Bounds = { answerMs: 10_000, requests: 500, tasks: 80, totalMs: 300_000 }
+const BOUNDS: TestBounds = { answerMs: 10_000, requests: 500, tasks: 80, totalMs: 300_000 }
 
 /** The maximum number of a card's examples that are sent. */
 const MOST_TEXTS = 5
@@ -72,7 +79,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   const {
     clock = systemClock,
     signal = new AbortController().signal,
-    told = () => {},
+    onMove: told = () => {},
     missed = () => {},
     texts
   } = options
@@ -89,7 +96,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
     const ledger = new Ledger(factsOf(card, offer.binding), verdict => missed(offer.binding, verdict))
     noteCard(found, ledger, offer.binding)
     const access = accessTo(offer, url, card, options)
-    const open = await callerFor(offer, { asked: url, access, extensions: card.requiredExtensions })
+    const open = await callerFor(offer, { requestedUrl: url, access, extensions: card.requiredExtensions })
     if (typeof open === 'string') {
       columns.push({
         ...offer,
@@ -129,7 +136,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
 async function cardInTime(
   url: string,
   access: ServerTestOptions,
-  { answerMs }: Bounds,
+  { answerMs }: TestBounds,
   clock: Clock,
   signal: AbortSignal
 ): Promise<FoundCard> {
@@ -144,11 +151,11 @@ async function cardInTime(
 
 /** The identity that an interface gets: credentials where the card wants them, if they may go there. */
 function accessTo(
-  { url }: Offer,
+  { url }: TestedInterface,
   asked: string,
-  { security }: Offered,
+  { security }: TestedCard,
   { headers, credentials, credentialOrigins }: ServerTestOptions
-): CallTerms['access'] {
+): ServerTestTerms['access'] {
   const given = {
     ...(headers && { headers }),
     ...(credentials && { credentials }),
@@ -157,7 +164,11 @@ function accessTo(
   return { ...given, places: mayReceive(asked, url, given) ? placesIn(security, credentials) : [] }
 }
 
-function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { offers: Offer[]; notes: string[] } {
+function offersIn(
+  card: TestedCard,
+  url: string,
+  wanted?: readonly Binding[]
+): { offers: TestedInterface[]; notes: string[] } {
   const { interfaces } = card
   const isCurrent = (version: string) => normaliseVersion(version) === PROTOCOL_VERSION
   if (interfaces.length === 0)
@@ -169,7 +180,7 @@ function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { of
     throw onlyOlder(url, [...new Set(interfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), [
       PROTOCOL_VERSION
     ])
-  const offers: Offer[] = []
+  const offers: TestedInterface[] = []
   const notes: string[] = []
   for (const { url: address, protocolBinding, protocolVersion, tenant = '' } of interfaces) {
     const binding = bindingNamed(protocolBinding)
@@ -191,7 +202,7 @@ function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { of
   return { offers, notes }
 }
 
-function factsOf(card: Offered, binding: Binding): Need[] {
+function factsOf(card: TestedCard, binding: Binding): Need[] {
   const ofBinding: Readonly<Record<Binding, readonly Need[]>> = {
     WEBSOCKET: ['json', 'rpc', 'websocket'],
     JSONRPC: ['json', 'rpc', 'rpcOverHttp'],
@@ -214,7 +225,7 @@ async function isThere(trial: BindingTest, access: PlacedOptions): Promise<boole
       'refusal' in outcome &&
       (outcome.refusal.code === 'Unauthenticated' || /^(?:401|UNAUTHENTICATED)/.test(outcome.refusal.native))
     ) {
-      throw explainRefusal(new A2AError('Unauthenticated', refusalText(outcome.refusal)), access)
+      throw explainRefusal(new A2AError('Unauthenticated', actualErrorText(outcome.refusal)), access)
     }
     trial.check(118, true, '', undefined)
     return true
@@ -252,8 +263,8 @@ async function compared(
     trial.check(
       130,
       here.refusal.code === there.refusal.code,
-      `what ${other.binding} refuses with: ${refusalText(there.refusal)}`,
-      refusalText(here.refusal)
+      `what ${other.binding} refuses with: ${actualErrorText(there.refusal)}`,
+      actualErrorText(here.refusal)
     )
   if (id === undefined) return
   const [own, foreign] = [await trial.result([129], 'GetTask', { id }), await other.ask([], 'GetTask', { id })]
@@ -271,13 +282,13 @@ function canonical(task: unknown): unknown {
 }
 
 /** The terms of every call in a test: the requested URL, what identifies the caller, and the required extensions. */
-export interface CallTerms {
-  readonly asked: string
+export interface ServerTestTerms {
+  readonly requestedUrl: string
   readonly access: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions
   readonly extensions: readonly string[]
 }
 
-type Make = (url: string, usual: Terms, note: Note) => Caller
+type Make = (url: string, usual: WireTerms, note: Note) => WireCaller
 
 type Loaders = Readonly<Record<Binding, () => Promise<Make>>>
 
@@ -298,14 +309,14 @@ const CALLERS: Loaders = {
 /** A function that opens a caller of an interface, or the reason why there is none. Credentials are sent only where `connect` sends them. */
 export async function callerFor(
   { binding, url }: { binding: Binding; url: string },
-  { asked, access, extensions }: CallTerms,
+  { requestedUrl: asked, access, extensions }: ServerTestTerms,
   callers = CALLERS
-): Promise<((note: Note) => Caller) | string> {
+): Promise<((note: Note) => WireCaller) | string> {
   try {
-    const refusal = originRefusal(asked, url, access) ?? lackOf(asked, binding, OPENERS['1.0'][binding]?.lacks, access)
+    const refusal = cardUrlRefusal(asked, url, access) ?? lackOf(asked, binding, OPENERS['1.0'][binding]?.lacks, access)
     if (refusal) throw refusal
     const make = await callers[binding]()
-    const usual: Terms = { version: PROTOCOL_VERSION, extensions, access }
+    const usual: WireTerms = { version: PROTOCOL_VERSION, extensions, access }
     return note => make(url, usual, note)
   } catch (error) {
     const { code, message } = error as Error & { code?: unknown }

@@ -25,7 +25,7 @@ import { runOf } from '../../runtime/work-port.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { agentBehind, type RemoteAgent, remoteLogic } from './remote-agent.ts'
 import { digestOf, type RemoteAsking } from './remote-record.ts'
-import type { Listener, RemoteInput, RemoteResult } from './remote-task.ts'
+import type { RemoteTaskListener, RemoteInput, RemoteResult } from './remote-task.ts'
 
 /** The options of `delegate`. */
 export interface DelegateOptions extends ForwardOptions, Omit<RemoteInput, 'message'> {}
@@ -114,7 +114,7 @@ interface ForwardOptions {
 }
 
 /** Forwards events and questions of another agent to the work of a function or generator. `key` identifies the delegation in its task. */
-function forwardEvents(self: AnyActorRef, key: string, title: string, options: ForwardOptions): Listener {
+function forwardEvents(self: AnyActorRef, key: string, title: string, options: ForwardOptions): RemoteTaskListener {
   const { progress: tells = true, artifacts: hands = true } = options
   const work = self._parent
   const run = work && runOf(work)

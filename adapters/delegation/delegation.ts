@@ -4,13 +4,21 @@ import { messageOf, checkWait } from '../../runtime/authoring/checked-words.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import type { AgentClient } from '../client/agent-client.ts'
 import { nameQuestion } from '../client/messages.ts'
-import { passed } from '../client/retries/retried-calls.ts'
-import { cancelRemote, deliver, isNotDoneThere, notCompleted, openTask, tooLate, troubleWith } from './remote-calls.ts'
-import type { PooledClient } from './pooled-client.ts'
-import { type Listener, type RemoteInput, type RemoteResult, RemoteTask } from './remote-task.ts'
+import { delay } from '../client/retries/retried-calls.ts'
 import {
-  type Answer,
-  answersIn,
+  cancelRemote,
+  deliverAnswer,
+  isNotDoneThere,
+  notCompleted,
+  openTask,
+  tooLate,
+  troubleWith
+} from './remote-calls.ts'
+import type { PooledClient } from './pooled-client.ts'
+import { type RemoteTaskListener, type RemoteInput, type RemoteResult, RemoteTask } from './remote-task.ts'
+import {
+  type PendingAnswer,
+  pendingAnswersIn,
   digestOf,
   dropAnswer,
   keepAnswer,
@@ -27,7 +35,7 @@ export interface DelegationOptions {
   readonly agent: PooledClient
   readonly place: RecordPlace
   readonly input: RemoteInput
-  readonly listener: Listener
+  readonly listener: RemoteTaskListener
   /** The id of its actor. */
   readonly from: string
   /** Called with the outcome, unless the delegation was stopped. */
@@ -56,7 +64,7 @@ export class Delegation {
   #identified: ((id?: string) => void) | undefined
   #task: RemoteTask | undefined
   #client: AgentClient | undefined
-  readonly #answers: Answer[] = []
+  readonly #answers: PendingAnswer[] = []
   #answered = 0
   #isDelivering = false
   #isOver = false
@@ -129,7 +137,7 @@ export class Delegation {
     const record = begun ?? RecordKeeper.begin(place, this.#beginning())
     const task = new RemoteTask(record, this.#options, id => this.#identified?.(id))
     const early = this.#answers.map(({ name }) => name)
-    const again = answersIn(journal, place).filter(({ name }) => !early.includes(name))
+    const again = pendingAnswersIn(journal, place).filter(({ name }) => !early.includes(name))
     if (this.#isOver) task.silence()
     else this.#takeUp(task, again)
     if (!begun) await new Promise<void>(resolve => host.afterCommit({ taskId, run: resolve }))
@@ -154,7 +162,7 @@ export class Delegation {
   }
 
   /** Resumes it from the journal. */
-  #takeUp(task: RemoteTask, again: readonly Answer[]): void {
+  #takeUp(task: RemoteTask, again: readonly PendingAnswer[]): void {
     const {
       place: { host, taskId },
       input: { deadlineMs = 0 },
@@ -226,18 +234,18 @@ export class Delegation {
       }
       if (!task.hasEnded) task.take({ task: await client.getTask({ id }, { signal }) })
       if (task.passedOn > passedOn) waitMs = FIRST_LOOK_MS
-      if (!task.hasEnded && !pause.signal.aborted) await passed(waitMs, clock, pause.signal)
+      if (!task.hasEnded && !pause.signal.aborted) await delay(waitMs, clock, pause.signal)
     }
   }
 
   /** Sends waiting answers in order. Answers from before a restart may have been sent already. */
-  #deliver(again: readonly Answer[] = []): void {
+  #deliver(again: readonly PendingAnswer[] = []): void {
     const client = this.#client
     if (client && this.#task && !this.#isDelivering)
       this.#deliverAll(client, this.#task, again).catch(error => this.#fail(error))
   }
 
-  async #deliverAll(client: AgentClient, task: RemoteTask, again: readonly Answer[]): Promise<void> {
+  async #deliverAll(client: AgentClient, task: RemoteTask, again: readonly PendingAnswer[]): Promise<void> {
     const {
       place,
       place: { host, taskId, key },
@@ -247,7 +255,7 @@ export class Delegation {
     try {
       for (let answer = this.#answers[0]; answer && task.id !== undefined; answer = this.#answers[0]) {
         const messageId = digestOf('answer', taskId, key, answer.name)
-        const refusal = await deliver({
+        const refusal = await deliverAnswer({
           client,
           answer,
           messageId,
@@ -310,7 +318,7 @@ export class Delegation {
       place: { host, taskId },
       agent
     } = this.#options
-    host.cleansUp(taskId, cancelRemote({ host, taskId, agent, known: this.#known, halt: () => this.#halt() }))
+    host.awaitCleanup(taskId, cancelRemote({ host, taskId, agent, known: this.#known, halt: () => this.#halt() }))
   }
 }
 

@@ -3,7 +3,7 @@ import { connect } from '../client/connect.ts'
 import { backOffOptions, type ConnectOptions } from '../client/options.ts'
 import { BackOff } from '../client/retries/transport-state.ts'
 import { mayPass } from '../client/retries/lost-errors.ts'
-import { passed } from '../client/retries/retried-calls.ts'
+import { delay } from '../client/retries/retried-calls.ts'
 
 /** The options of `connect`, and a name for the agent. */
 export interface RemoteOptions extends Omit<ConnectOptions, 'signal'> {
@@ -12,7 +12,7 @@ export interface RemoteOptions extends Omit<ConnectOptions, 'signal'> {
 }
 
 /** How to use a connection. `isPatient`: connecting is retried like a lost connection. */
-export interface Use {
+export interface ConnectionUse {
   readonly isPatient: boolean
   readonly signal: AbortSignal
 }
@@ -37,7 +37,7 @@ export class PooledClient {
   }
 
   /** Runs a function with the connection. Rejects as `connect` does. */
-  async use<T>(run: (client: AgentClient) => Promise<T>, how: Use): Promise<T> {
+  async use<T>(run: (client: AgentClient) => Promise<T>, how: ConnectionUse): Promise<T> {
     this.#users += 1
     try {
       return await run(await this.#reached(how))
@@ -47,7 +47,7 @@ export class PooledClient {
     }
   }
 
-  async #reached({ isPatient, signal }: Use): Promise<AgentClient> {
+  async #reached({ isPatient, signal }: ConnectionUse): Promise<AgentClient> {
     const backOff = backOffOptions(this.#options)
     const waits = new BackOff(backOff)
     for (;;) {
@@ -57,7 +57,7 @@ export class PooledClient {
       } catch (error) {
         const waitMs = isPatient && mayPass(error) ? waits.next(error.retryAfterMs) : undefined
         if (waitMs === undefined || signal.aborted) throw error
-        await passed(waitMs, backOff.clock, signal)
+        await delay(waitMs, backOff.clock, signal)
       }
     }
   }

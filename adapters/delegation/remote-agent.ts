@@ -2,13 +2,13 @@ import type { ActorLogic, AnyActorRef, Snapshot } from 'xstate'
 import { messageOf } from '../../runtime/authoring/checked-words.ts'
 import { textSuchAs } from '../../runtime/primitives/options.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
-import { familyOf, hostOf, pathOf } from '../../runtime/work-port.ts'
+import { taskIdOf, hostOf, actorPathOf } from '../../runtime/work-port.ts'
 import { readBindings } from '../client/card/bindings.ts'
 import { checkAccess } from '../client/credentials.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
 import { Delegation, type RemoteOutcome } from './delegation.ts'
 import { PooledClient, type RemoteOptions } from './pooled-client.ts'
-import type { Listener, RemoteAnswer, RemoteInput, RemoteResult } from './remote-task.ts'
+import type { RemoteTaskListener, RemoteAnswer, RemoteInput, RemoteResult } from './remote-task.ts'
 
 /** Another agent: actor logic for charts, and an argument of `delegate`. */
 export type RemoteAgent = RemoteLogic<RemoteResult>
@@ -33,7 +33,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   checkAccess(options)
   const shared = new PooledClient(url, options)
   const logic: RemoteAgent = remoteLogic(shared, {
-    runOf: self => `${pathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,
+    runOf: self => `${actorPathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,
     listenerOf: self => ({
       hear: event => self._parent?.send(event),
       over: () => {},
@@ -68,7 +68,7 @@ type RemoteLogic<Output> = ActorLogic<RemoteSnapshot<Output>, RemoteAnswer, Remo
 /** The differences between both kinds of delegating actors: their listeners, and their final snapshots. */
 interface RemoteRole<Output> {
   readonly runOf: (self: AnyActorRef) => string
-  readonly listenerOf: (self: AnyActorRef) => Listener
+  readonly listenerOf: (self: AnyActorRef) => RemoteTaskListener
   readonly endOf: (outcome: RemoteOutcome) => Pick<Snapshot<Output>, 'status' | 'output' | 'error'>
 }
 
@@ -101,7 +101,7 @@ export function remoteLogic<Output>(
     start: ({ input, run }, { self, system }) => {
       /* c8 ignore next -- a starting actor is active and has its input */
       if (!input) return
-      const place = { host: hostOf(system), taskId: familyOf(self), key: `remote/${run}` }
+      const place = { host: hostOf(system), taskId: taskIdOf(self), key: `remote/${run}` }
       const ended = (outcome: RemoteOutcome) => (self as AnyActorRef).send(new RemoteEnded(outcome))
       const delegation = new Delegation({ agent, place, input, listener: listenerOf(self), from: self.id, ended })
       delegations.set(self, delegation)

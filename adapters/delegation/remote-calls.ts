@@ -7,7 +7,7 @@ import { onAbort } from '../../runtime/primitives/event-loop.ts'
 import type { ActorHost } from '../../runtime/work-port.ts'
 import type { AgentClient } from '../client/agent-client.ts'
 import type { PooledClient } from './pooled-client.ts'
-import { type Answer, digestOf } from './remote-record.ts'
+import { type PendingAnswer, digestOf } from './remote-record.ts'
 
 /** A task to open once. */
 interface Opening {
@@ -65,7 +65,7 @@ async function taskOf({
 /** An answer to a task, which is delivered once. */
 interface Delivery {
   readonly client: AgentClient
-  readonly answer: Answer
+  readonly answer: PendingAnswer
   readonly messageId: string
   readonly taskId: string
   /** Whether it may have been sent before. */
@@ -74,7 +74,7 @@ interface Delivery {
 }
 
 /** Sends an answer. Resolves with the agent's reason for refusing it, or `undefined` if it was accepted. */
-export async function deliver(delivery: Delivery): Promise<string | undefined> {
+export async function deliverAnswer(delivery: Delivery): Promise<string | undefined> {
   const {
     client,
     answer: { content },
@@ -83,7 +83,7 @@ export async function deliver(delivery: Delivery): Promise<string | undefined> {
     isAgain,
     signal
   } = delivery
-  if (isAgain && (await wasTaken(delivery))) return undefined
+  if (isAgain && (await isDelivered(delivery))) return undefined
   try {
     const message = { ...content, messageId, role: 'ROLE_USER' as const, taskId }
     await client.sendMessage({ message, configuration: { returnImmediately: true, historyLength: 0 } }, { signal })
@@ -92,12 +92,12 @@ export async function deliver(delivery: Delivery): Promise<string | undefined> {
     if (!isA2AError(error) || error.code === 'InvalidAgentResponse') throw error
     if (!isLost(error)) return error.message
     if (isAgain) throw error
-    return deliver({ ...delivery, isAgain: true })
+    return deliverAnswer({ ...delivery, isAgain: true })
   }
 }
 
 /** Whether an answer has reached its task: it is in the history, or, without a history, the task's status has changed. */
-async function wasTaken({ client, answer, messageId, taskId, signal }: Delivery): Promise<boolean> {
+async function isDelivered({ client, answer, messageId, taskId, signal }: Delivery): Promise<boolean> {
   const { status, history = [] } = await client.getTask({ id: taskId }, { signal })
   if (history.length > 0) return history.some(said => said.messageId === messageId)
   return !isInterrupted(status.state) || digestOf(status) !== answer.to

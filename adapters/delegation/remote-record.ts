@@ -5,10 +5,10 @@ import type { TaskState } from '../../machines/protocol/states.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import type { JournalRow } from '../../runtime/store/store.ts'
 import type { ActorHost } from '../../runtime/work-port.ts'
-import { placeOf } from '../client/requests.ts'
+import { taskReferenceOf } from '../client/requests.ts'
 
 /** An answer to be sent to the other agent. */
-export interface Answer {
+export interface PendingAnswer {
   /** Unique within the delegation: `turn.number`. */
   readonly name: string
   readonly content: MessageContent
@@ -17,7 +17,7 @@ export interface Answer {
 }
 
 /** The last question of the other agent, until it continues. */
-interface AskedQuestion {
+interface LastQuestion {
   /** Counts the questions of a delegation, from 1. */
   readonly number: number
   readonly event: RemoteAsking
@@ -34,7 +34,7 @@ export interface RemoteRecord {
   /** The digest of the last forwarded status. */
   readonly status?: string
   readonly questions: number
-  readonly question?: AskedQuestion | undefined
+  readonly question?: LastQuestion | undefined
   /** The deadline, in milliseconds since 1970. */
   readonly untilMs?: number
 }
@@ -51,7 +51,7 @@ export class RecordKeeper {
   readonly #place: RecordPlace
   #now: RemoteRecord
   /** The forwarded parts of each artifact. */
-  readonly parts = new Map<string, ToldParts>()
+  readonly parts = new Map<string, ForwardedParts>()
 
   private constructor(place: RecordPlace, now: RemoteRecord) {
     this.#place = place
@@ -71,7 +71,7 @@ export class RecordKeeper {
     if (!row) return undefined
     const keeper = new RecordKeeper(place, row.value as RemoteRecord)
     for (const [artifactId, told] of rowsBelow(`${place.key}/artifact/`, journal))
-      keeper.parts.set(artifactId, told as ToldParts)
+      keeper.parts.set(artifactId, told as ForwardedParts)
     return keeper
   }
 
@@ -85,24 +85,26 @@ export class RecordKeeper {
   }
 
   /** Records the forwarded parts of an artifact. */
-  changeParts(artifactId: string, told: ToldParts): void {
+  changeParts(artifactId: string, told: ForwardedParts): void {
     this.parts.set(artifactId, told)
     keep(this.#place, `/artifact/${artifactId}`, told)
   }
 }
 
 /** The answers in a journal that may not have reached the other agent, oldest first. */
-export function answersIn(journal: readonly JournalRow[], place: RecordPlace): Answer[] {
-  return rowsBelow(`${place.key}/answer/`, journal).flatMap(([, value]) => (value === null ? [] : [value as Answer]))
+export function pendingAnswersIn(journal: readonly JournalRow[], place: RecordPlace): PendingAnswer[] {
+  return rowsBelow(`${place.key}/answer/`, journal).flatMap(([, value]) =>
+    value === null ? [] : [value as PendingAnswer]
+  )
 }
 
 /** Stores an answer until it is delivered. */
-export function keepAnswer(place: RecordPlace, answer: Answer): void {
+export function keepAnswer(place: RecordPlace, answer: PendingAnswer): void {
   keep(place, `/answer/${answer.name}`, answer)
 }
 
 /** Removes an answer that was delivered or refused. */
-export function dropAnswer(place: RecordPlace, { name }: Answer): void {
+export function dropAnswer(place: RecordPlace, { name }: PendingAnswer): void {
   keep(place, `/answer/${name}`, null)
 }
 
@@ -120,7 +122,7 @@ export function digestOf(...values: readonly unknown[]): string {
 }
 
 /** The forwarded parts of an artifact. */
-interface ToldParts {
+interface ForwardedParts {
   readonly count: number
   /** The digest of all of them, in order. */
   readonly digest: string
@@ -134,14 +136,14 @@ export type News =
 /** An event of a task. */
 type TaskResponse = Exclude<StreamResponse, { message: unknown }>
 
-const NOTHING: ToldParts = { count: 0, digest: '' }
+const NOTHING: ForwardedParts = { count: 0, digest: '' }
 
 /**
  * The news in an event of the agent's task, which are recorded as forwarded. An event is news unless its generation is known. In a
  * snapshot of the task, a different status is news, and so are the parts after those that were forwarded.
  */
 export function newsIn(event: TaskResponse, record: RecordKeeper): News[] {
-  const { generation } = placeOf(event)
+  const { generation } = taskReferenceOf(event)
   const { generation: known = 0 } = record.now
   if (generation !== undefined && generation <= known) return []
   const news = 'task' in event ? newsOfTask(event.task, record) : [newsOf(event)]

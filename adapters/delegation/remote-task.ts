@@ -3,11 +3,11 @@ import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Words } from '../../runtime/index.ts'
-import { placeOf } from '../client/requests.ts'
+import { taskReferenceOf } from '../client/requests.ts'
 import { type News, newsIn, type RecordKeeper, type RemoteAsking, type RemoteEvent } from './remote-record.ts'
 
 /** Receives the events of a delegated task. */
-export interface Listener {
+export interface RemoteTaskListener {
   /** Receives an event, in the turn that records it. `question` is the number of the last question. */
   hear(event: RemoteEvent, question: number): void
   /** Receives an open question again, after a restart of the process or of the work. */
@@ -24,7 +24,7 @@ const MOST_EVENTS = 10_000
 /** A task of another agent: new events are forwarded and recorded. */
 export class RemoteTask {
   readonly record: RecordKeeper
-  readonly #listener: Listener
+  readonly #listener: RemoteTaskListener
   readonly #from: string
   readonly #identified: (id: string) => void
   #id: string | undefined
@@ -37,7 +37,7 @@ export class RemoteTask {
   /** `from` is the id of the actor; `identified` is called with the task's id. */
   constructor(
     record: RecordKeeper,
-    { listener, from }: { readonly listener: Listener; readonly from: string },
+    { listener, from }: { readonly listener: RemoteTaskListener; readonly from: string },
     identified: (id: string) => void
   ) {
     this.record = record
@@ -76,7 +76,7 @@ export class RemoteTask {
       this.reply = event.message
       return
     }
-    const { taskId } = placeOf(event)
+    const { taskId } = taskReferenceOf(event)
     if (taskId === undefined || (this.#id ?? taskId) !== taskId)
       throw new A2AError('InvalidAgentResponse', `It sent an event of task ${taskId} in place of ${this.#id}.`)
     this.identify(taskId)

@@ -1,9 +1,9 @@
 import type { AnyStateMachine } from 'xstate'
 import { baseLine, BORDERS, LABEL_GAP, type PlacedText, TAG_PADDING, type TransitionLabel } from './elk-graph.ts'
-import { type ChartLayout, layoutOf, type Place, type PlacedArrow, type PlacedState } from './layout.ts'
+import { type ChartLayout, layoutOf, type Rectangle, type PlacedArrow, type PlacedState } from './layout.ts'
 import { type ChartOutline, outlineOf, type OutlineTransition } from './outline.ts'
 import { CHART_STYLE, type CutText } from './style.ts'
-import { element, rounded, svgText } from './svg-element.ts'
+import { element, formatDecimal, svgText } from './svg-element.ts'
 
 /**
  * Draws a chart as a self-contained SVG, with a light and a dark theme. Each state is a `<g data-state>` with its id, and each transition a
@@ -80,7 +80,7 @@ function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
   )
 }
 
-function linesThrough(points: PlacedArrow['points'], more = '', label?: Place): string[] {
+function linesThrough(points: PlacedArrow['points'], more = '', label?: Rectangle): string[] {
   return [
     element('path', { class: `edge${more}`, d: arrowLine(points, label) }),
     element('path', { class: `head${more}`, d: arrowHead(points) })
@@ -94,7 +94,7 @@ function labelAt({ lines, width, height }: TransitionLabel, centre: number, y: n
   return [element('rect', { class: 'label', x: centre - width / 2, y, width, height, rx: 6 }), ...texts]
 }
 
-function dotOf({ x, y, width }: Place): string {
+function dotOf({ x, y, width }: Rectangle): string {
   return element('circle', { class: 'dot', cx: x + width / 2, cy: y + width / 2, r: width / 2 })
 }
 
@@ -108,7 +108,7 @@ function stateOf({ state, box, place, isGroup, isRegion }: PlacedState): string 
   ])
 }
 
-function boxOf(isFinal: boolean, place: Place, { texts, divider }: PlacedState['box']): string[] {
+function boxOf(isFinal: boolean, place: Rectangle, { texts, divider }: PlacedState['box']): string[] {
   const { x, y, width, height } = place
   const inner = { x: x + BORDERS, y: y + BORDERS, width: width - 2 * BORDERS, height: height - 2 * BORDERS }
   return [
@@ -116,12 +116,17 @@ function boxOf(isFinal: boolean, place: Place, { texts, divider }: PlacedState['
     ...(isFinal ? [element('rect', { class: 'inner', ...inner, rx: 6 })] : []),
     ...(divider === undefined
       ? []
-      : [element('path', { class: 'divider', d: `M${rounded(x)} ${rounded(y + divider)}h${rounded(width)}` })]),
+      : [
+          element('path', {
+            class: 'divider',
+            d: `M${formatDecimal(x)} ${formatDecimal(y + divider)}h${formatDecimal(width)}`
+          })
+        ]),
     ...texts.map(text => textOf(text, place))
   ]
 }
 
-function historyOf({ x, y, width }: Place, isDeep: boolean): string[] {
+function historyOf({ x, y, width }: Rectangle, isDeep: boolean): string[] {
   const centre = { x: x + width / 2, y: y + width / 2 }
   return [
     element('circle', { class: 'box', cx: centre.x, cy: centre.y, r: width / 2 }),
@@ -129,7 +134,7 @@ function historyOf({ x, y, width }: Place, isDeep: boolean): string[] {
   ]
 }
 
-function textOf(text: PlacedText, { x, y }: Place): string {
+function textOf(text: PlacedText, { x, y }: Rectangle): string {
   const [left, base] = [x + text.x, y + text.y]
   if (text.kind === 'tag') {
     const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
@@ -167,7 +172,7 @@ const HEAD_LENGTH = 9
 const HEAD_WIDTH = 8
 
 /** The path of an arrow through these points, with round corners. It ends within the head, and has a gap for its label. */
-export function arrowLine(points: readonly Point[], label?: Place): string {
+export function arrowLine(points: readonly Point[], label?: Rectangle): string {
   const [start, ...others] = points
   if (!start) return ''
   const line = others.map((point, i) => {
@@ -194,7 +199,7 @@ export function arrowHead(points: readonly Point[]): string {
 }
 
 /** A gap where a vertical line crosses a label. */
-function gapAt({ x, y, width, height }: Place, from: Point, to: Point): string {
+function gapAt({ x, y, width, height }: Rectangle, from: Point, to: Point): string {
   const [above, below] = [
     { x: from.x, y },
     { x: from.x, y: y + height }
@@ -220,5 +225,5 @@ function distance(a: Point, b: Point): number {
 }
 
 function at({ x, y }: Point): string {
-  return `${rounded(x)} ${rounded(y)}`
+  return `${formatDecimal(x)} ${formatDecimal(y)}`
 }

@@ -28,7 +28,7 @@ export function eventName(type: string, invoked: readonly Invoked[] = []): strin
 }
 
 /** Whether an actor's id or logic name is the author's. XState generates `0.light.on` and `xstate.invoke.0.light.on`. */
-export function isGiven(name: unknown): name is string {
+export function isAuthorName(name: unknown): name is string {
   return typeof name === 'string' && !/^(?:xstate\.invoke\.)?\d+\./.test(name)
 }
 
@@ -79,9 +79,9 @@ const HOLDERS = new Set(['entry', 'exit', 'actions'])
 
 function whoOf(id: string, invoked: readonly Invoked[]): string {
   if (id === '*') return 'any actor'
-  if (isGiven(id)) return id
+  if (isAuthorName(id)) return id
   const src = invoked.find(actor => actor.id === id)?.src
-  return isGiven(src) ? src : 'what it invokes'
+  return isAuthorName(src) ? src : 'what it invokes'
 }
 
 /** The name of a guard within a combined one: in parentheses if it combines guards itself. */

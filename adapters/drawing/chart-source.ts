@@ -2,7 +2,7 @@ import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xst
 import { jsonLoss } from '../../runtime/work-port.ts'
 import { writtenGuard } from '../../runtime/xstate/persisted-snapshot.ts'
 import { transitionsOf } from '../../runtime/xstate/transition-counter.ts'
-import { actionName, guardName, isGiven, isRoute } from './chart-parts.ts'
+import { actionName, guardName, isAuthorName, isRoute } from './chart-parts.ts'
 
 type Config = Readonly<Record<string, unknown>>
 
@@ -47,7 +47,7 @@ function transitionsConfig(node: AnyStateNode): Config {
   const held: Record<'on' | 'after' | 'state', Record<string, Config[]>> = { on: {}, after: {}, state: {} }
   const actors = node.invoke.map(({ id, src }) => ({
     ofActor: id,
-    config: { ...(isGiven(id) && { id }), ...(isGiven(src) && { src }) } as Record<string, unknown>
+    config: { ...(isAuthorName(id) && { id }), ...(isAuthorName(src) && { src }) } as Record<string, unknown>
   }))
   const hold = (member: keyof typeof held, key: string, transition: AnyTransitionDefinition) =>
     (held[member][key] ??= []).push(transitionConfig(transition))

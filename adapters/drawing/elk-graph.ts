@@ -1,5 +1,5 @@
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs'
-import { isGiven, occasionOf } from './chart-parts.ts'
+import { isAuthorName, occasionOf } from './chart-parts.ts'
 import type { ChartOutline, OutlineActor, OutlineState, OutlineTransition } from './outline.ts'
 import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf } from './style.ts'
 import { shownText } from './svg-element.ts'
@@ -30,7 +30,7 @@ function isIn(id: string, outer: string, states: readonly OutlineState[]): boole
 }
 
 /** A state to place; `id` is the id of its node. */
-export interface Part {
+export interface ElkState {
   readonly id: string
   readonly state: OutlineState
   readonly box: StateBox
@@ -55,7 +55,7 @@ export interface Arrow {
 /** A chart as a graph to lay out. */
 interface ChartGraph {
   /** In the order of the outline: parents before their children. */
-  readonly parts: readonly Part[]
+  readonly parts: readonly ElkState[]
   /** In the order of the graph's edges. */
   readonly arrows: readonly Arrow[]
   readonly graph: ElkNode
@@ -145,7 +145,7 @@ export function dotOf(id: string): string {
   return `dot of ${id}`
 }
 
-function elkNode({ id, state, box: { width, height } }: Part, parts: readonly Part[]): ElkNode {
+function elkNode({ id, state, box: { width, height } }: ElkState, parts: readonly ElkState[]): ElkNode {
   if (state.type === 'history') return { id, width: HISTORY_SIZE, height: HISTORY_SIZE }
   const inside = parts.filter(({ state: { parent } }) => parent === state.id)
   if (inside.length === 0) return { id, width, height, layoutOptions: IN_LINE }
@@ -264,11 +264,11 @@ function doingsOf({ entry, exit, invoke }: OutlineState): string[] {
 }
 
 function actorText({ id, src = 'an actor' }: OutlineActor): string {
-  return isGiven(id) && id !== src ? `${src} as ${id}` : src
+  return isAuthorName(id) && id !== src ? `${src} as ${id}` : src
 }
 
 /** A transition, and the actors of its state, whose completion it may react to. */
-interface Taken {
+interface LabelledTransition {
   readonly transition: OutlineTransition
   readonly invoked: readonly OutlineActor[]
 }
@@ -290,7 +290,7 @@ export function baseLine(index: number): number {
 }
 
 /** The label of a transition. The guard moves to a line of its own if one line would be too long; longer lines are truncated. */
-function labelOf(taken: Taken): TransitionLabel {
+function labelOf(taken: LabelledTransition): TransitionLabel {
   const lines = linesOf(taken)
     .flatMap(line => (widthOf(line, TEXT_SIZE) > LABEL_WIDTH ? line.split(/ (?=\[)/) : [line]))
     .map(line => cutText(LABEL_WIDTH, line, TEXT_SIZE))
@@ -302,7 +302,7 @@ function labelOf(taken: Taken): TransitionLabel {
 }
 
 /** A transition in words: its event and guard, then its actions. */
-function linesOf({ transition: { event, guard, actions }, invoked }: Taken): string[] {
+function linesOf({ transition: { event, guard, actions }, invoked }: LabelledTransition): string[] {
   return [
     occasionOf({ eventType: event, guard, invoked }) || 'always',
     ...(actions.length > 0 ? [`/ ${actions.join(', ')}`] : [])

@@ -12,10 +12,15 @@ export type LaidOut = { readonly laid: ElkNode } | { readonly failure: string }
 const Engine = createRequire(import.meta.url)(workerData as string) as new () => ELK
 const engine = new Engine()
 const port = parentPort as MessagePort
-const tell = (answer: LaidOut) => port.postMessage(answer)
+const postAnswer = (answer: LaidOut) => port.postMessage(answer)
 
-const fail = (error: unknown) => tell({ failure: (error as Error).message })
+const fail = (error: unknown) => postAnswer({ failure: (error as Error).message })
 
-onReceived(port, 'message', (graph: ElkNode) => void engine.layout(graph).then(laid => tell({ laid }), fail), fail)
+onReceived(
+  port,
+  'message',
+  (graph: ElkNode) => void engine.layout(graph).then(laid => postAnswer({ laid }), fail),
+  fail
+)
 
 /* c8 ignore stop */

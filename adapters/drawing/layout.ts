@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
 import { checkPackages } from '../peers/installed-packages.ts'
 import type { ChartOutline } from './outline.ts'
-import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
+import { dotOf, graphOf, type Arrow, type ElkState } from './elk-graph.ts'
 import type { LaidOut } from './layout-thread.ts'
 import { onReceived } from '../../runtime/primitives/received.ts'
 
@@ -18,12 +18,12 @@ export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<stri
   })
 }
 
-function asHigh(place: Place, beside: readonly PlacedState[]): Place {
+function asHigh(place: Rectangle, beside: readonly PlacedState[]): Rectangle {
   return { ...place, height: Math.max(...beside.map(({ place: { height } }) => height)) }
 }
 
 /** A rectangle, in pixels from the drawing's corner. */
-export interface Place {
+export interface Rectangle {
   readonly x: number
   readonly y: number
   readonly width: number
@@ -31,8 +31,8 @@ export interface Place {
 }
 
 /** A state with its place. */
-export interface PlacedState extends Part {
-  readonly place: Place
+export interface PlacedState extends ElkState {
+  readonly place: Rectangle
   /** Whether it contains states. */
   readonly isGroup: boolean
   /** Whether it is one of the regions of a parallel state. */
@@ -42,16 +42,16 @@ export interface PlacedState extends Part {
 /** An arrow with its place: its points from source to target, and the place of its label. */
 export interface PlacedArrow extends Arrow {
   readonly points: readonly ElkPoint[]
-  readonly labelPlace: Place
+  readonly labelPlace: Rectangle
 }
 
 /** A chart with the places of all its parts. */
-export interface ChartLayout extends Place {
+export interface ChartLayout extends Rectangle {
   /** Parents before their children. */
   readonly states: readonly PlacedState[]
   readonly arrows: readonly PlacedArrow[]
   /** The marks of initial states. */
-  readonly dots: readonly Place[]
+  readonly dots: readonly Rectangle[]
 }
 
 /** Lays out a chart. The same chart gets the same layout. Rejects with TypeError without elkjs. */
@@ -78,7 +78,7 @@ export async function layoutOf(outline: ChartOutline): Promise<ChartLayout> {
   }
 }
 
-function isRegion({ state: { parent } }: Part, parts: readonly Part[]): boolean {
+function isRegion({ state: { parent } }: ElkState, parts: readonly ElkState[]): boolean {
   return parts.some(({ state }) => state.id === parent && state.type === 'parallel')
 }
 
@@ -125,7 +125,7 @@ function nodesIn(node: ElkNode): ElkNode[] {
   return [node, ...(node.children ?? []).flatMap(nodesIn)]
 }
 
-function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Place {
+function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Rectangle {
   return { x, y, width, height }
 }
 

@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-counter.ts'
-import { actionName, authorsGuard, guardName, isGiven } from './chart-parts.ts'
+import { actionName, authorsGuard, guardName, isAuthorName } from './chart-parts.ts'
 
 /** An actor that a state invokes: its id, and the name of its logic, if any. */
 export interface OutlineActor {
@@ -69,7 +69,7 @@ function stateOf(node: AnyStateNode): OutlineState {
     // `node.entry` and `node.exit` also contain XState's timers of `after`.
     entry: namesOf(config.entry),
     exit: namesOf(config.exit),
-    invoke: invoke.map(({ id, src }) => ({ id, ...(isGiven(src) && { src }) }))
+    invoke: invoke.map(({ id, src }) => ({ id, ...(isAuthorName(src) && { src }) }))
   }
 }
 

@@ -8,7 +8,7 @@ export function element(
   const opening = [
     name,
     ...given.map(
-      ([key, value]) => `${key}="${typeof value === 'number' ? rounded(value) : attributeText(String(value))}"`
+      ([key, value]) => `${key}="${typeof value === 'number' ? formatDecimal(value) : attributeText(String(value))}"`
     )
   ].join(' ')
   return content.length === 0 ? `<${opening}/>` : `<${opening}>${content.join('')}</${name}>`
@@ -16,7 +16,7 @@ export function element(
 
 /** Escaped text for an element: one line, without control and invisible characters, which XML forbids or readers do not see. */
 export function svgText(text: string): string {
-  return escaped(shownText(text))
+  return escapeMarkup(shownText(text))
 }
 
 /** Text in one line, without control and invisible characters. */
@@ -25,13 +25,13 @@ export function shownText(text: string): string {
 }
 
 /** A number with at most one decimal. */
-export function rounded(value: number): string {
+export function formatDecimal(value: number): string {
   return String(Math.round(value * 10) / 10)
 }
 
 /** An attribute value that a parser reads back unchanged. Characters that XML forbids become the replacement character. */
 export function attributeText(text: string): string {
-  return escaped(text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')).replace(
+  return escapeMarkup(text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')).replace(
     /[\t\n\r]/g,
     character => `&#${character.charCodeAt(0)};`
   )
@@ -46,6 +46,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
 }
 
 /** Text for an element of SVG or HTML, or an attribute in quotes. */
-export function escaped(text: string): string {
+export function escapeMarkup(text: string): string {
   return text.replace(/[&<>"']/g, character => ENTITIES[character] as string)
 }

@@ -9,7 +9,7 @@ import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 
 /** A refused request, with its HTTP status. */
-export interface Refusal {
+export interface RefusedRequest {
   readonly status: number
   readonly message: string
   readonly headers?: Readonly<Record<string, string>>
@@ -20,7 +20,7 @@ export interface Refusal {
 /** The result of authentication. */
 export interface Identified {
   readonly principal?: Principal
-  readonly refusal?: Refusal
+  readonly refusal?: RefusedRequest
 }
 
 type Settings = Runtime['settings']
@@ -56,7 +56,7 @@ export function hostRefusal(
   host: string,
   localAddress: string | undefined,
   { hosts, authenticate }: AllowList
-): Refusal | undefined {
+): RefusedRequest | undefined {
   if (host === '') return { status: 421, message: 'The request names no host. Send a Host header.' }
   const name = nameOf(host)
   if (name === undefined)
@@ -73,7 +73,11 @@ export function hostRefusal(
  * A page may call if its origin is allowed, or is this server under a name that the Host rule accepts. A refused origin is logged, once for
  * each allow-list.
  */
-export function originRefusal(origin: string | undefined, host: string, allowed: AllowList): Refusal | undefined {
+export function originRefusal(
+  origin: string | undefined,
+  host: string,
+  allowed: AllowList
+): RefusedRequest | undefined {
   if (origin === undefined || isAllowed(origin, allowed)) return undefined
   const { hosts, ownPages = 'named' } = allowed
   const isVouchedFor =
@@ -111,7 +115,7 @@ function logOnce(origin: string, allowed: AllowList): void {
 }
 
 /** Credentials in a URL are refused, since URLs are logged. */
-export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
+export function queryRefusal(parameters: URLSearchParams): RefusedRequest | undefined {
   if (parameters.size === 0) return undefined
   const credential = [...parameters.keys()].find(name =>
     CREDENTIAL_PARAMETERS.includes(name.toLowerCase().replaceAll(/[-_]/g, '').replace(/^x/, ''))
@@ -124,7 +128,7 @@ export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
 }
 
 /** Authenticates a request by its headers; no principal if everyone may call. Refuses unknown callers and expired credentials. */
-export async function identified(
+export async function authenticateRequest(
   headers: () => Credentials['headers'],
   { authenticate, challenge, clock, limits, logger }: Settings
 ): Promise<Identified> {
@@ -139,13 +143,13 @@ export async function identified(
   }
 }
 
-function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
+function unauthenticated(challenge = DEFAULT_CHALLENGE): RefusedRequest {
   const error = new A2AError('Unauthenticated', `Connect with credentials that this agent knows: ${challenge}.`)
   return { status: 401, message: error.message, headers: { 'WWW-Authenticate': challenge }, error }
 }
 
 /** The error that ends a stream when the credentials of its request expire. */
-export function expired(): A2AError {
+export function credentialsExpiredError(): A2AError {
   return new A2AError(
     'Unauthenticated',
     'The credentials of this request have expired. Send the request again with fresh ones.'
@@ -153,13 +157,13 @@ export function expired(): A2AError {
 }
 
 /** Authentication is temporarily unavailable. */
-function undecided(error: A2AError): Refusal {
+function undecided(error: A2AError): RefusedRequest {
   const { message, retryAfterMs = 1000 } = error
   return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
 /** A refusal in the form of 0.1, whose error data is an object, if the request may be of 0.1. `served` are the supported versions. */
-export function forVersion(refusal: Refusal, version: string, served: readonly string[]): Refusal {
+export function forVersion(refusal: RefusedRequest, version: string, served: readonly string[]): RefusedRequest {
   const isOlder = served.includes('0.1') && (version.trim() === '' || normaliseVersion(version) === '0.1')
   if (!refusal.error || !isOlder) return refusal
   const { code, message, metadata, retryAfterMs } = refusal.error
@@ -177,7 +181,7 @@ export function forVersion(refusal: Refusal, version: string, served: readonly s
 const nameOf = memoizeLast(host => authorityOf(host)?.name)
 
 /** The target of a request to a Node server (RFC 9112 §3.2). */
-export interface Target {
+export interface RequestTarget {
   /** The host that the Host rule accepted, `NAME[:PORT]`: from an absolute target, else from the Host header. */
   readonly host: string
   /** Path and query. */
@@ -194,7 +198,7 @@ const CHANGED_BY_PARSING = /^[^?#]*?(?:\\|\/(?:\.|%2e){1,2}(?:[/\\?#]|$))/i
 const CODINGS: readonly string[] = ['', 'chunked']
 
 /** The target of a request, or a refusal: the target is malformed, or the Host rule does not accept its host. */
-export function targetOf(request: IncomingMessage, allowed: AllowList): Target | Refusal {
+export function targetOf(request: IncomingMessage, allowed: AllowList): RequestTarget | RefusedRequest {
   const { rawHeaders, headers, socket } = request
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2)
@@ -210,12 +214,12 @@ export function targetOf(request: IncomingMessage, allowed: AllowList): Target |
 }
 
 /** The path of a request, without its query. */
-export function pathOf(request: IncomingMessage): string {
+export function requestPathOf(request: IncomingMessage): string {
   return partsOf(request).path.replace(/\?.*$/s, '')
 }
 
 /** The headers of a request; duplicates are joined by commas. */
-export function headersOf({ headers }: IncomingMessage): Record<string, string | undefined> {
+export function requestHeadersOf({ headers }: IncomingMessage): Record<string, string | undefined> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value])
   )
@@ -234,7 +238,7 @@ function partsOf({ url = '', method }: IncomingMessage): {
   return { path: url === '*' && method === 'OPTIONS' ? '/' : url }
 }
 
-function formRefusal(scheme: string | undefined, path: string, isSecure: boolean): Refusal | undefined {
+function formRefusal(scheme: string | undefined, path: string, isSecure: boolean): RefusedRequest | undefined {
   if (!path.startsWith('/'))
     return { status: 400, message: 'The target of a request is a path, or an address that begins with http://.' }
   if (CHANGED_BY_PARSING.test(path))

@@ -2,7 +2,7 @@ import { getRequestListener } from '@hono/node-server'
 import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import { DEFAULT_CHALLENGE } from '../../runtime/access/authentication.ts'
-import type { Refusal } from './admission.ts'
+import type { RefusedRequest } from './admission.ts'
 
 /**
  * Hono's Response, which its server sends without a Response of Node: with Node's own, a request takes a fifth longer. Hono also
@@ -25,12 +25,12 @@ function nobody(): Response {
 /* c8 ignore stop */
 
 /** Headers of every answer. */
-export type Headers = Readonly<Record<string, string>>
+export type AnswerHeaders = Readonly<Record<string, string>>
 
 const JSON_TYPE = 'application/json'
 
 /** A response of JSON text. */
-export function jsonAnswer(body: string, headers: Headers = {}, status = 200): Response {
+export function jsonAnswer(body: string, headers: AnswerHeaders = {}, status = 200): Response {
   return new LightResponse(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
@@ -41,21 +41,21 @@ export function jsonAnswer(body: string, headers: Headers = {}, status = 200): R
 export type Form = 'JSONRPC' | 'HTTP+JSON' | 'HTTP+JSON 0.3'
 
 /** The answer to a refused request; `more` are the headers of every answer. */
-export function refusalAnswer(refusal: Refusal, more: Headers = {}, form: Form = 'JSONRPC'): Response {
-  return jsonAnswer(refusalText(refusal, form), { ...more, ...refusal.headers }, refusal.status)
+export function refusalAnswer(refusal: RefusedRequest, more: AnswerHeaders = {}, form: Form = 'JSONRPC'): Response {
+  return jsonAnswer(refusalBody(refusal, form), { ...more, ...refusal.headers }, refusal.status)
 }
 
 /** The body of a refusal. */
-export function refusalText({ status, message, error }: Refusal, form: Form = 'JSONRPC'): string {
+export function refusalBody({ status, message, error }: RefusedRequest, form: Form = 'JSONRPC'): string {
   if (!error) return JSON.stringify({ error: message })
   return form === 'JSONRPC'
     ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) })
-    : statusText(error, status, form)
+    : restErrorBody(error, status, form)
 }
 
 /** An error as a refusal of a request or connection. */
-export function refusalOf(error: A2AError): Refusal {
-  return { status: ERRORS[error.code].http, message: error.message, headers: headersFor(error), error }
+export function refusalOf(error: A2AError): RefusedRequest {
+  return { status: ERRORS[error.code].http, message: error.message, headers: errorHeaders(error), error }
 }
 
 /** The error that a client may see: anything but an A2AError becomes InternalError. */
@@ -64,14 +64,14 @@ export function shownError(error: unknown): A2AError {
 }
 
 /** A REST error (§11.6): `google.rpc.Status` with the error's HTTP status, or with another `status`. */
-export function statusAnswer(thrown: unknown, headers: Headers = {}, status?: number, form?: Form): Response {
+export function statusAnswer(thrown: unknown, headers: AnswerHeaders = {}, status?: number, form?: Form): Response {
   const error = shownError(thrown)
   const { http } = ERRORS[error.code]
-  return jsonAnswer(statusText(error, status, form), { ...headers, ...headersFor(error) }, status ?? http)
+  return jsonAnswer(restErrorBody(error, status, form), { ...headers, ...errorHeaders(error) }, status ?? http)
 }
 
 /** Errors that JSON-RPC also reports by the HTTP status, since they concern access and quotas; all others have 200. */
-const TOLD_BY_STATUS: ReadonlySet<string> = new Set([
+const CODES_WITH_STATUS: ReadonlySet<string> = new Set([
   'Unauthenticated',
   'Forbidden',
   'TooLarge',
@@ -81,11 +81,11 @@ const TOLD_BY_STATUS: ReadonlySet<string> = new Set([
 
 /** The HTTP status of a JSON-RPC error. */
 export function rpcStatus({ code }: A2AError): number {
-  return TOLD_BY_STATUS.has(code) ? ERRORS[code].http : 200
+  return CODES_WITH_STATUS.has(code) ? ERRORS[code].http : 200
 }
 
 /** The body of a REST error; `status` is its HTTP status, if it differs from the error's. */
-export function statusText(thrown: unknown, status?: number, form?: Form): string {
+export function restErrorBody(thrown: unknown, status?: number, form?: Form): string {
   const error = shownError(thrown)
   const { code, http, grpc } = ERRORS[error.code]
   const { message, details } = error
@@ -96,7 +96,7 @@ export function statusText(thrown: unknown, status?: number, form?: Form): strin
 }
 
 /** The headers of an error. */
-export function headersFor({ code, retryAfterMs }: A2AError): Record<string, string> {
+export function errorHeaders({ code, retryAfterMs }: A2AError): Record<string, string> {
   return {
     ...(retryAfterMs !== undefined && { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
     ...(code === 'Unauthenticated' && { 'WWW-Authenticate': DEFAULT_CHALLENGE })

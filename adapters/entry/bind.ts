@@ -10,7 +10,7 @@ import type { Server as HttpServer } from 'node:http'
 const SOCKETS = 8
 
 /** Where a server is to listen: a host, and a port or the first and the last one of a range. */
-export interface Place {
+export interface ListenAddress {
   readonly host: string
   readonly port: number
   readonly last?: number
@@ -23,7 +23,7 @@ export interface BindFault {
 }
 
 /** The fault of a place that Node's code names; `undefined` for another error. */
-export function bindFault(error: unknown, { host, port, last = port }: Place): BindFault | undefined {
+export function bindFault(error: unknown, { host, port, last = port }: ListenAddress): BindFault | undefined {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE')
     return {
@@ -45,7 +45,7 @@ const CHOICES = {
 } as const
 
 /** The error for a place that cannot be bound: what is wrong, and what to do. It has the code of Node's error, which is its cause. */
-export function bindError(cause: unknown, place: Place): unknown {
+export function bindError(cause: unknown, place: ListenAddress): unknown {
   const fault = bindFault(cause, place)
   return fault
     ? Object.assign(new Error(`${fault.text} ${CHOICES[fault.wrong]}`, { cause }), {

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import { setMaxListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import type { Sharer } from '../../runtime/access/shares.ts'
+import type { Owner } from '../../runtime/access/shares.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
-import type { Refusal } from './admission.ts'
+import type { RefusedRequest } from './admission.ts'
 
 /** An AbortController whose signal may have any number of listeners. */
 export function sharedAbort(): AbortController {
@@ -47,7 +47,7 @@ export interface DirectResponse {
   /** Sends 100 to a client that waits for it, once its body is wanted. If another answer comes first, Node closes the connection after that. */
   invite?(): void
   /** Counts the request for its caller until the response ends. Returns a refusal if it is over the caller's share. */
-  claim?(sharer: Sharer): Refusal | undefined
+  claim?(sharer: Owner): RefusedRequest | undefined
 }
 
 const connections = new PrivateProperty<object, object>()
@@ -84,7 +84,7 @@ export type Direction = 'in' | 'out'
 /** Observes the frames of a server's connections. Nothing does by default. */
 export interface Tap {
   /** Called with each frame and the name of its connection. Must not throw. */
-  heard: ((connection: string, direction: Direction, text: string) => void) | undefined
+  onFrame: ((connection: string, direction: Direction, text: string) => void) | undefined
 }
 
 let lastNumber = 0

@@ -11,7 +11,7 @@ import { isLoopback } from './admission.ts'
 type Hosts = Runtime['settings']['hosts']
 
 /** The bindings at one URL, in addition to A2A 1.0. */
-export interface Offer {
+export interface OfferedBindings {
   /** Whether the URL accepts WebSockets. */
   readonly webSocket: boolean
   /** Whether the URL accepts HTTP. */
@@ -22,7 +22,10 @@ export interface Offer {
 }
 
 /** The interfaces (§4.4.6) of an agent at an `http:` or `ws:` URL, in order of preference: 1.0 first, other places last. */
-export function interfacesAt(address: string, { webSocket, http, dialects, interfaces = [] }: Offer): AgentInterface[] {
+export function interfacesAt(
+  address: string,
+  { webSocket, http, dialects, interfaces = [] }: OfferedBindings
+): AgentInterface[] {
   const versions = [
     { version: PROTOCOL_VERSION, hasRest: true },
     ...dialects.map(({ version, rest }) => ({ version, hasRest: rest !== undefined }))
@@ -53,7 +56,7 @@ export function checkInterfaces(interfaces: readonly AgentInterface[] | undefine
 }
 
 /** A connection, by the local address and port that accepted it. */
-interface Taken {
+interface LocalAddress {
   readonly localAddress?: string | undefined
   readonly localPort?: number | undefined
 }
@@ -62,7 +65,11 @@ interface Taken {
  * The origin in a card without `publicUrl`, for a connection to a Node server. Its name is the requested one, if the Host rule
  * accepts it, else the local address. Its port is the one in `hosts`, else the local port, and never the request's.
  */
-export function originTaken(name: string, { localAddress = '127.0.0.1', localPort }: Taken, hosts: Hosts): string {
+export function connectionOrigin(
+  name: string,
+  { localAddress = '127.0.0.1', localPort }: LocalAddress,
+  hosts: Hosts
+): string {
   const isVouchedFor = hosts !== undefined || (isLoopback(localAddress) && isLoopback(name))
   const address = localAddress.includes(':') ? `[${localAddress}]` : localAddress
   return originOf('http:', isVouchedFor ? name : address, hosts?.get(name) ?? localPort)
@@ -83,7 +90,7 @@ function originOf(protocol: string, name: string, port = 0): string {
 }
 
 /** A server's URL, with one of the runtime's `hosts` if only those are accepted. */
-export function answered(url: string, hosts: ReadonlyMap<string, number | undefined> = new Map()): string {
+export function acceptedUrl(url: string, hosts: ReadonlyMap<string, number | undefined> = new Map()): string {
   const address = new URL(url)
   const [[name, port] = []] = hosts
   if (name === undefined || hosts.has(address.hostname)) return url

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { Shares } from '../../runtime/access/shares.ts'
+import { SharedLimit } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { textSuchAs, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
 import type { Health } from '../../runtime/telemetry-port.ts'
-import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
-import { formOf, refusalOf, refusalText } from './answers.ts'
+import { isLoopback, requestPathOf, targetOf, type RefusedRequest } from './admission.ts'
+import { formOf, refusalOf, refusalBody } from './answers.ts'
 import { bind } from './bind.ts'
 import type { Handler } from './connection.ts'
 import { Answering, InTurn, ReceivedRequest } from './received-requests.ts'
@@ -49,12 +49,12 @@ export function basePath(path: string): string {
  * The URL of an agent, `http://127.0.0.1:4242/agent`, or `http://127.0.0.1:4242/` for the root. A path ends without a slash, because
  * frameworks such as Next.js redirect the other form, and clients follow no redirects.
  */
-export function agentUrl(origin: string, base: string): string {
+export function joinAgentUrl(origin: string, base: string): string {
   return `${origin}${base === '' ? '/' : base}`
 }
 
 /** A listening server that taskchart opened. */
-export interface Listening {
+export interface ListeningServer {
   readonly server: Server
   /** Answers every request with 503 from now on, `/healthz` apart. */
   drain(): void
@@ -65,12 +65,12 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 
 /** The refusal while the server is closing. */
-export const GOING: Refusal = refusalOf(
+export const GOING: RefusedRequest = refusalOf(
   new A2AError('Overloaded', 'The server restarts. Retry later.', { retryAfterMs: 1000 })
 )
 
 /** The refusal at the limit of connections or pending requests. */
-export const FULL: Refusal = refusalOf(
+export const FULL: RefusedRequest = refusalOf(
   new A2AError('Overloaded', 'The server has reached its connection limit. Retry later.', { retryAfterMs: 1000 })
 )
 
@@ -86,7 +86,7 @@ export async function listen(
   runtime: Runtime,
   handler: Handler,
   health: () => Health = () => runtime.health()
-): Promise<Listening> {
+): Promise<ListeningServer> {
   checkHost(host, runtime)
   const { settings } = runtime
   const server = createServer({
@@ -96,7 +96,7 @@ export async function listen(
   })
   const inTurn = new InTurn(settings.limits.callsPerConnection)
   let isDraining = false
-  const answering = new Answering(new Shares(settings.limits.connections, settings.limits), listenerOf(handler))
+  const answering = new Answering(new SharedLimit(settings.limits.connections, settings.limits), listenerOf(handler))
   // Node removes its own error listener from a socket that requests an upgrade: an error would then end the process.
   const ignore = () => {}
   server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
@@ -109,7 +109,7 @@ export async function listen(
         : targetOf(request, settings)
     if ('status' in target) {
       settings.counters.refused(target.status)
-      const body = refusalText(target, formOf(request.method, pathOf(request)))
+      const body = refusalBody(target, formOf(request.method, requestPathOf(request)))
       response
         .writeHead(target.status, {
           'Content-Type': 'application/json',
@@ -161,7 +161,7 @@ export function isEveryAddress(host: string): boolean {
 }
 
 /** The URL of a listening server: `http://127.0.0.1:4242` and a path. */
-export function addressOf(server: Server, path: string): string {
+export function serverUrlOf(server: Server, path: string): string {
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${path}`
 }
@@ -180,7 +180,7 @@ function answeredHealth(
   isDraining: boolean,
   health: () => Health
 ): boolean {
-  const path = pathOf(request)
+  const path = requestPathOf(request)
   if (path !== HEALTH && path !== READY) return false
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   const isServing = path === HEALTH || (!isDraining && health().isReady)

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { overShare, type Shares, type Sharer } from '../../runtime/access/shares.ts'
+import { overShare, type SharedLimit, type Owner } from '../../runtime/access/shares.ts'
 import { Gathering, onAbort } from '../../runtime/primitives/event-loop.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
-import type { Refusal } from './admission.ts'
+import type { RefusedRequest } from './admission.ts'
 import { refusalOf } from './answers.ts'
 import { connectionOf, disconnectSignal, type DirectResponse } from './connection.ts'
-import type { Listener } from './small-request.ts'
+import type { NodeListener } from './small-request.ts'
 
 /** A request in the queue of its connection. */
 interface Queued {
@@ -81,12 +81,12 @@ export class InTurn {
  */
 export class Answering {
   underWay = 0
-  readonly shares: Shares
-  readonly #answer: Listener
+  readonly shares: SharedLimit
+  readonly #answer: NodeListener
   readonly #pass = (request: ReceivedRequest) => this.#answer(request.request, request.response, request)
   readonly #gathering = new Gathering(this.#pass)
 
-  constructor(shares: Shares, answer: Listener) {
+  constructor(shares: SharedLimit, answer: NodeListener) {
     this.shares = shares
     this.#answer = answer
   }
@@ -106,7 +106,7 @@ export class ReceivedRequest implements DirectResponse, Queued {
   readonly request: IncomingMessage
   readonly #answering: Answering
   #state: 'waiting' | 'under way' | 'over' = 'waiting'
-  #sharer: Sharer | undefined
+  #owner: Owner | undefined
   /** Whether the client waits with the body (RFC 9110 §10.1.1). */
   readonly #waits: boolean
 
@@ -135,11 +135,11 @@ export class ReceivedRequest implements DirectResponse, Queued {
     if (this.#waits) this.response.writeContinue()
   }
 
-  claim(sharer: Sharer): Refusal | undefined {
+  claim(sharer: Owner): RefusedRequest | undefined {
     const { shares } = this.#answering
     const refusal = shareRefusal(shares, sharer)
     if (refusal || this.#state !== 'under way') return refusal
-    this.#sharer = sharer
+    this.#owner = sharer
     shares.add(sharer)
     return undefined
   }
@@ -147,8 +147,8 @@ export class ReceivedRequest implements DirectResponse, Queued {
   end(): void {
     if (this.#state === 'under way') this.#answering.underWay -= 1
     this.#state = 'over'
-    if (this.#sharer) this.#answering.shares.add(this.#sharer, -1)
-    this.#sharer = undefined
+    if (this.#owner) this.#answering.shares.add(this.#owner, -1)
+    this.#owner = undefined
   }
 }
 
@@ -160,7 +160,7 @@ const CONNECTIONS = {
 } as const
 
 /** The refusal of a connection or pending request over its caller's share; `undefined` within it. */
-export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefined {
-  const lacking = shares.lacking(sharer)
+export function shareRefusal(shares: SharedLimit, sharer: Owner): RefusedRequest | undefined {
+  const lacking = shares.exceeded(sharer)
   return lacking && refusalOf(overShare(CONNECTIONS, lacking, sharer, shares))
 }

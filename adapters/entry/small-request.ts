@@ -94,13 +94,13 @@ function smallRequest(incoming: IncomingMessage): SmallRequest | undefined {
 }
 
 /** Answers a request to a Node server. */
-export type Listener = (incoming: IncomingMessage, outgoing: ServerResponse, direct: DirectResponse) => void
+export type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse, direct: DirectResponse) => void
 
 /**
  * A listener for a handler. Small requests reach it without Hono, with which a task of SendMessage allocates 6 kB more (Node
  * 24; `npm run bench -- --only send` measures it). Their errors, and all other requests, pass through Hono.
  */
-export function listenerOf(handler: Handler): Listener {
+export function listenerOf(handler: Handler): NodeListener {
   return (incoming, outgoing, direct) => {
     const pass = (answered: (request: HttpRequest) => Promise<Response>) =>
       void getRequestListener(answered, { overrideGlobalObjects: false })(incoming, outgoing)

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { pathOf } from './admission.ts'
+import { requestPathOf } from './admission.ts'
 import { basePath } from './listen.ts'
 
 /** Node 24.9 and later call this before they emit `upgrade`. */
@@ -53,25 +53,30 @@ function withoutUpgrade(connection: string): string {
 export type TakeUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void
 
 /** The paths of a server on which taskchart accepts upgrades: one path, and others that nothing else claims. */
-export interface Place {
+export interface UpgradePaths {
   readonly path: string
   readonly takesBelow?: ((path: string) => boolean) | undefined
 }
 
 /** The places on each server. */
-const PLACES = new WeakMap<Server, readonly Place[]>()
+const PLACES = new WeakMap<Server, readonly UpgradePaths[]>()
 
 /**
  * Accepts WebSockets at a place of a listening server. `unknown` gets those that neither another place nor the app may want. Requests
  * for other upgrades are answered without an upgrade, unless the app listens for upgrades too. Returns the function that
  * releases the place.
  */
-export function takePath(server: Server, place: Place, take: TakeUpgrade, unknown: TakeUpgrade = () => {}): () => void {
+export function takePath(
+  server: Server,
+  place: UpgradePaths,
+  take: TakeUpgrade,
+  unknown: TakeUpgrade = () => {}
+): () => void {
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     if (!isWebSocket(request))
       return placesOn(server)[0] === place && !isForApp(server) ? replay(server, request, socket, head) : undefined
     socket.on('error', () => socket.destroy())
-    const asked = pathOf(request)
+    const asked = requestPathOf(request)
     if (isAt(place, asked)) return take(request, socket, head)
     const others = placesOn(server).filter(other => other !== place)
     if (!isNobodys(server, others, asked)) return undefined
@@ -90,12 +95,12 @@ export function takePath(server: Server, place: Place, take: TakeUpgrade, unknow
   }
 }
 
-function placesOn(server: Server): readonly Place[] {
+function placesOn(server: Server): readonly UpgradePaths[] {
   return PLACES.get(server) ?? []
 }
 
 /** Whether a path is that of a place, with or without a slash at its end. */
-function isAt({ path }: Place, asked: string): boolean {
+function isAt({ path }: UpgradePaths, asked: string): boolean {
   const base = basePath(path)
   return asked === base || asked === `${base}/`
 }
@@ -106,6 +111,6 @@ function isForApp(server: Server): boolean {
 }
 
 /** Whether neither another place nor the app may want an upgrade of this path. */
-function isNobodys(server: Server, others: readonly Place[], asked: string): boolean {
+function isNobodys(server: Server, others: readonly UpgradePaths[], asked: string): boolean {
   return !isForApp(server) && !others.some(other => isAt(other, asked) || other.takesBelow?.(asked))
 }

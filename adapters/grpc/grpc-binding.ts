@@ -17,7 +17,7 @@ import { TwoGenerationCache } from '../../runtime/primitives/collections.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import { noteFailure } from '../a2a-sdk/sdk-objects.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
-import { expired, identified } from '../entry/admission.ts'
+import { credentialsExpiredError, authenticateRequest } from '../entry/admission.ts'
 import { bindError } from '../entry/bind.ts'
 import { ADDRESS, checkHost, checkPort, GOING, type Address } from '../entry/listen.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
@@ -90,7 +90,7 @@ async function open(
   const userBuilder = whileConnected(async (call: GrpcCall): Promise<User> => {
     if (isDraining) settings.counters.refused(GOING.status)
     if (isDraining) throw GOING.error
-    const { principal, refusal } = await identified(() => headersIn(call.metadata), settings)
+    const { principal, refusal } = await authenticateRequest(() => headersIn(call.metadata), settings)
     if (refusal) settings.counters.refused(refusal.status)
     if (refusal) throw refusal.error
     const connection = connections.get(call.getPeer(), settings.clock.now())
@@ -156,7 +156,7 @@ const STREAMS: ReadonlySet<string> = new Set(
 function endAt(expiresAtMs: number, call: GrpcCall, clock: Clock): void {
   if (!STREAMS.has(call.getPath())) return
   const timer = clock.setTimeout(() => {
-    const error = expired()
+    const error = credentialsExpiredError()
     noteFailure(error, call.request)
     call.emit('error', error)
     // Ends the service's stream as if the client had disconnected.

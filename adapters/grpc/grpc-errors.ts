@@ -10,7 +10,7 @@ import {
   RETRY_INFO
 } from '../../machines/protocol/errors.ts'
 import { checkArgument } from '../../runtime/primitives/options.ts'
-import { failureOf, GRPC_STATUSES } from '../a2a-sdk/sdk-objects.ts'
+import { sdkFailureOf, GRPC_STATUSES } from '../a2a-sdk/sdk-objects.ts'
 
 /** A call of gRPC. Its request object reaches the SDK's request handler unchanged. */
 interface Call {
@@ -46,7 +46,7 @@ function withErrors(method: Method): Method {
 }
 
 function mapped({ request }: Call, told: unknown): unknown {
-  const error = failureOf(request)
+  const error = sdkFailureOf(request)
   return error ? statusOf(error) : told
 }
 

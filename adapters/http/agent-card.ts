@@ -7,7 +7,7 @@ import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
-import { type Headers, LightResponse, statusAnswer } from '../entry/answers.ts'
+import { type AnswerHeaders, LightResponse, statusAnswer } from '../entry/answers.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
 import { type Dialect, DIALECTS } from '../json-rpc/dialect.ts'
@@ -36,10 +36,10 @@ export class CardAnswers {
     request: HttpRequest,
     named: string,
     interfaces: readonly AgentInterface[],
-    more: Headers,
+    more: AnswerHeaders,
     tenant?: string
   ): Promise<Response> {
-    const version = asked(named)
+    const version = requestedVersion(named)
     const dialect = this.#dialectOf(version)
     try {
       const made = dialect
@@ -56,9 +56,9 @@ export class CardAnswers {
     request: HttpRequest,
     named: string,
     interfaces: readonly AgentInterface[],
-    more: Headers
+    more: AnswerHeaders
   ): Promise<Response> | Response {
-    if (this.#dialectOf(asked(named))) return this.card(request, named, interfaces, more)
+    if (this.#dialectOf(requestedVersion(named))) return this.card(request, named, interfaces, more)
     const made = this.#runtime.agentCard(interfaces)
     return cardAnswer(
       Object.assign({}, ...this.#dialects.map(dialect => dialect.card(made)).toReversed()),
@@ -74,7 +74,7 @@ export class CardAnswers {
 }
 
 /** The requested version; empty if the request names none, as most do. */
-function asked(version: string): string {
+function requestedVersion(version: string): string {
   return version === '' ? '' : (normaliseVersion(version) ?? '')
 }
 

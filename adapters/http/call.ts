@@ -1,12 +1,12 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
-import { AnswerSpace, type Sharer, Unfinished, userOf } from '../../runtime/access/shares.ts'
-import type { CallContext, Room } from '../../runtime/access/call-context.ts'
+import { AnswerSpace, type Owner, IncompleteBytes, sharerKeyOf } from '../../runtime/access/shares.ts'
+import type { CallContext, Budget } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/call-scheduler.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { jitter } from '../../runtime/primitives/event-loop.ts'
-import type { Headers } from '../entry/answers.ts'
+import type { AnswerHeaders } from '../entry/answers.ts'
 import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, plainTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
@@ -14,22 +14,22 @@ import { callTerms, plainTerms, type CallTerms, type TraceTerms } from '../json-
 type Settings = Runtime['settings']
 
 /** The parts of a request that are known before authentication. */
-export interface Entered {
+export interface RequestHead {
   /** The path below the base, with a leading slash and no trailing one; `/` for the base itself. */
   readonly path: string
   readonly query: URLSearchParams
   readonly terms: CallTerms
   /** Headers of every answer: CORS. */
-  readonly headers: Headers
+  readonly headers: AnswerHeaders
   /** The interfaces of the agent, for its extended card. */
   readonly interfaces: readonly AgentInterface[]
 }
 
 /** The caller and the path of a request. */
-interface Placed {
+interface CallerAndTenant {
   readonly principal: Principal | undefined
   /** The tenant that the path names. */
-  readonly asked: string | undefined
+  readonly pathTenant: string | undefined
   /** The trace context, if the runtime traces. */
   readonly traced: TraceTerms | undefined
 }
@@ -39,10 +39,10 @@ export class HttpCall {
   readonly request: HttpRequest
   /** Node's response, if the server provides it. */
   readonly served: NodeResponse
-  readonly entered: Entered
-  readonly placed: Placed
+  readonly head: RequestHead
+  readonly caller: CallerAndTenant
   /** Headers of every answer: active extensions and CORS. */
-  readonly headers: Headers
+  readonly headers: AnswerHeaders
   /** The bytes of the body that have arrived. */
   bytes = 0
   /** The tenant of the call: that in the path of a JSON-RPC request, or of a REST request once that is read. */
@@ -54,15 +54,15 @@ export class HttpCall {
     settings: Settings,
     request: HttpRequest,
     served: NodeResponse,
-    entered: Entered,
-    placed: Placed,
+    entered: RequestHead,
+    placed: CallerAndTenant,
     tenant: string | undefined
   ) {
     this.#settings = settings
     this.request = request
     this.served = served
-    this.entered = entered
-    this.placed = placed
+    this.head = entered
+    this.caller = placed
     this.tenant = tenant
     const { activated } = entered.terms
     this.headers = activated.length === 0 ? entered.headers : { ...entered.headers, ...activation(request, activated) }
@@ -75,32 +75,32 @@ export class HttpCall {
 
   /** Waits for the memory of a large answer. */
   takeSpace(bytes: number): Promise<void> | undefined {
-    const { principal, asked } = this.placed
-    const sharer = { user: connectionOf(this.served) ?? this.request, ...this.#settings.sharerOf(principal, asked) }
+    const { principal, pathTenant: asked } = this.caller
+    const sharer = { user: connectionOf(this.served) ?? this.request, ...this.#settings.ownerOf(principal, asked) }
     this.#space ??= new AnswerSpace(bytes => this.#settings.largeAnswers.enter(sharer, bytes))
     return this.#space.take(bytes)
   }
 
   /** Counts the bytes of an incomplete body. */
-  unfinished(): Unfinished {
-    return new Unfinished(this.#settings.unfinished, this.#sharer)
+  incompleteBytes(): IncompleteBytes {
+    return new IncompleteBytes(this.#settings.unfinished, this.#owner)
   }
 
   /** Schedules the parsing of a body. Resolves when it is its turn; `undefined` if it is now. */
   parsingTurn(): Promise<void> | undefined {
     return this.#settings.scheduler.reading.next(
-      userOf(this.#sharer, connectionOf(this.served) ?? this.request),
+      sharerKeyOf(this.#owner, connectionOf(this.served) ?? this.request),
       readingCost(this.bytes)
     )
   }
 
-  get #sharer(): Sharer {
-    return this.#settings.sharerOf(this.placed.principal, this.tenant)
+  get #owner(): Owner {
+    return this.#settings.ownerOf(this.caller.principal, this.tenant)
   }
 }
 
 /** Lists the active extensions in the header of the request's version: 0.3 has another name. */
-function activation({ headers }: HttpRequest, activated: readonly string[]): Headers {
+function activation({ headers }: HttpRequest, activated: readonly string[]): AnswerHeaders {
   return { [headers.has('x-a2a-extensions') ? 'X-A2A-Extensions' : 'A2A-Extensions']: activated.join(',') }
 }
 
@@ -130,23 +130,23 @@ export function termsOf({ headers }: HttpRequest, query: URLSearchParams, suppor
 }
 
 /** The additions of a stream to its call's context. */
-export interface StreamTerms {
+export interface EventStreamTerms {
   readonly signal: AbortSignal
   readonly numbered: (generation: number) => void
 }
 
 /** The context of a call. It aborts when its client disconnects, unless a stream has a signal of its own. */
-export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
+export function callContextOf(call: HttpCall, streamTerms?: EventStreamTerms): CallContext {
   const {
     bytes,
     served,
     tenant,
-    entered: { terms, interfaces },
-    placed: { principal, traced }
+    head: { terms, interfaces },
+    caller: { principal, traced }
   } = call
   const { version, extensions, conditions } = terms
   const signal = streamTerms ? streamTerms.signal : goneSignal(call)
-  const room: Room = async bytes => {
+  const room: Budget = async bytes => {
     await call.takeSpace(bytes)
     // Reads nothing for a client that has disconnected.
     signal.throwIfAborted()

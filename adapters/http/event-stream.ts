@@ -7,7 +7,7 @@ import { type DirectResponse, disconnectSignal } from '../entry/connection.ts'
 export const KEEP_ALIVE_MS = 15_000
 
 /** The time that a client may read nothing while events wait. */
-export const STUCK_MS = 30_000
+export const STREAM_STALL_MS = 30_000
 
 /** The maximum number of characters per write. Longer texts are split, to notice whether the client reads. */
 const AT_ONCE = 64 * 1024
@@ -34,10 +34,10 @@ export function* sentPieces(data: Iterable<string>, id: number | undefined): Gen
 
 /**
  * The server-sent events to one client. Events of a few turns of the event loop are written together. While its sink is full,
- * {@link drained} makes senders wait. The connection of a client that reads nothing for {@link STUCK_MS} is closed.
+ * {@link drained} makes senders wait. The connection of a client that reads nothing for {@link STREAM_STALL_MS} is closed.
  */
 export class EventStream {
-  readonly #sink: Sink
+  readonly #sink: StreamSink
   readonly #clock: Clock
   readonly #left: () => void
   #takesComments: boolean
@@ -50,7 +50,7 @@ export class EventStream {
   #wake = () => {}
 
   /** `left` is called when the connection closes before the end. `takesComments` is false for a body that is not SSE. */
-  constructor(sink: Sink, clock: Clock, left: () => void, takesComments = true) {
+  constructor(sink: StreamSink, clock: Clock, left: () => void, takesComments = true) {
     this.#takesComments = takesComments
     this.#sink = sink
     this.#clock = clock
@@ -89,7 +89,7 @@ export class EventStream {
 
   /** Resolves when the sink has room, or the client has disconnected; `undefined` if it has room now. */
   get drained(): Promise<void> | undefined {
-    if (this.#drained || !this.isOpen || this.#sink.room > 0) return this.#drained
+    if (this.#drained || !this.isOpen || this.#sink.freeBytes > 0) return this.#drained
     this.#watch()
     return (this.#drained = new Promise(resolve => (this.#wake = resolve)))
   }
@@ -107,7 +107,7 @@ export class EventStream {
     this.#stuck ??= this.#clock.setTimeout(() => {
       this.#sink.cutOff()
       this.#leave()
-    }, STUCK_MS)
+    }, STREAM_STALL_MS)
   }
 
   /** Called when the client has read pending data. */
@@ -116,7 +116,7 @@ export class EventStream {
     this.#clock.clearTimeout(this.#stuck)
     this.#stuck = undefined
     if (this.#waiting !== '' && !this.#isDue) this.#flush()
-    if (this.#sink.room > 0) this.#resume()
+    if (this.#sink.freeBytes > 0) this.#resume()
     else if (this.#drained) this.#watch()
   }
 
@@ -134,7 +134,7 @@ export class EventStream {
     this.#isDue = false
     if (this.#state === 'over') return
     if (this.#waiting === '') this.#sink.write('')
-    while (this.#waiting !== '' && this.#sink.room > 0) {
+    while (this.#waiting !== '' && this.#sink.freeBytes > 0) {
       const text = this.#waiting
       // Does not split a surrogate pair.
       const last = text.charCodeAt(AT_ONCE - 1)
@@ -151,7 +151,7 @@ export class EventStream {
 
   #scheduleKeepAlive(): void {
     this.#keepAlive = this.#clock.setTimeout(() => {
-      if (this.#takesComments && this.#sink.room > 0) this.send(':\n\n')
+      if (this.#takesComments && this.#sink.freeBytes > 0) this.send(':\n\n')
       this.#scheduleKeepAlive()
     }, KEEP_ALIVE_MS)
   }
@@ -178,11 +178,11 @@ export interface SinkEvents {
 }
 
 /** The output of a stream to one client. */
-export interface Sink {
+export interface StreamSink {
   /** Called once, first. */
   open(events: SinkEvents): void
   /** Free bytes in the buffer; with 0 or less, senders have to wait. */
-  readonly room: number
+  readonly freeBytes: number
   /** Writes text at once; the empty text sends the headers. */
   write(text: string): void
   /** Ends the response. */
@@ -194,7 +194,7 @@ export interface Sink {
 const UTF8 = new TextEncoder()
 
 /** Writes to the body of a Response, which the caller of the handler sends. */
-export class BodySink implements Sink {
+export class BodySink implements StreamSink {
   readonly body: ReadableStream<Uint8Array>
   readonly #destroy: (() => void) | undefined
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
@@ -217,7 +217,7 @@ export class BodySink implements Sink {
     this.#events = events
   }
 
-  get room(): number {
+  get freeBytes(): number {
     return Number(this.#controller?.desiredSize)
   }
 
@@ -236,7 +236,7 @@ export class BodySink implements Sink {
 }
 
 /** Writes to Node's response directly, which takes half the time of a web stream in between. */
-export class ResponseSink implements Sink {
+export class NodeResponseSink implements StreamSink {
   readonly #response: ServerResponse
   readonly #gone: AbortSignal
   readonly #headers: OutgoingHttpHeaders
@@ -254,7 +254,7 @@ export class ResponseSink implements Sink {
     this.#response.on('drain', drained).on('finish', onAbort(this.#gone, gone))
   }
 
-  get room(): number {
+  get freeBytes(): number {
     return HIGH_WATER_BYTES - this.#response.writableLength
   }
 

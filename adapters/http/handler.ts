@@ -11,11 +11,11 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import {
   forVersion,
   hostRefusal,
-  identified,
+  authenticateRequest,
   originRefusal,
   queryRefusal,
   type Identified,
-  type Refusal
+  type RefusedRequest
 } from '../entry/admission.ts'
 import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
 import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
@@ -24,16 +24,16 @@ import {
   INTERFACES,
   interfacesAt,
   originMounted,
-  originTaken,
+  connectionOrigin,
   tenantIn,
-  type Offer
+  type OfferedBindings
 } from '../entry/interfaces.ts'
-import { A_PATH, agentUrl, basePath } from '../entry/listen.ts'
+import { A_PATH, joinAgentUrl, basePath } from '../entry/listen.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
-import { delayRefusal, type Entered, HttpCall, termsOf } from './call.ts'
+import { delayRefusal, type RequestHead, HttpCall, termsOf } from './call.ts'
 import { answerDialect, answerRest, notAllowed, restFormOf } from './rest.ts'
 import { codingRefusal, routeOf } from './parameters.ts'
 import { answerRpc } from './rpc.ts'
@@ -64,7 +64,7 @@ const OPTIONS: OptionKinds<HandlerOptions> = {
 }
 
 /** The answer to a request for a card or page if the agent's URL is unknown. */
-const NOWHERE: Refusal = { status: 421, message: NO_ADDRESS }
+const NOWHERE: RefusedRequest = { status: 421, message: NO_ADDRESS }
 
 /** The path of the card in A2A before 0.3. */
 const OLD_CARD_PATH = '/.well-known/agent.json'
@@ -84,7 +84,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   const versions = dialects.map(({ version }) => version)
   const { authenticate, hasTenants, counters, telemetry } = settings
 
-  const refused = (refusal: Refusal, entered: Entered, isRpc: boolean) => {
+  const refused = (refusal: RefusedRequest, entered: RequestHead, isRpc: boolean) => {
     counters.refused(refusal.status)
     const { terms, headers } = entered
     return refusalAnswer(
@@ -97,7 +97,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   /** Answers a request of an identified caller, or of anybody. */
   const answered = (
     request: HttpRequest,
-    entered: Entered,
+    entered: RequestHead,
     served: NodeResponse,
     { principal, refusal }: Identified
   ): Promise<Response> => {
@@ -108,21 +108,21 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
     if (refusal) return Promise.resolve(refused(refusal, entered, isRpc))
     const asked = tenant ?? tenantOf(routed)
-    const full = principal && served.direct?.claim?.(settings.sharerOf(principal, asked))
+    const full = principal && served.direct?.claim?.(settings.ownerOf(principal, asked))
     const wrong = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
     if (wrong) {
-      const over = settings.countStray({ tenant: asked, principal: principal?.id, claims: principal?.claims })
+      const over = settings.countRejected({ tenant: asked, principal: principal?.id, claims: principal?.claims })
       return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, entered, isRpc))
     }
     const traced = telemetry && traceTerms(telemetry, request.headers, binding)
-    const call = new HttpCall(settings, request, served, entered, { principal, asked, traced }, tenant)
+    const call = new HttpCall(settings, request, served, entered, { principal, pathTenant: asked, traced }, tenant)
     return isRpc
       ? answerRpc(runtime, methods, call)
       : (answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
   }
   return entered(runtime, { ...options, webSocket, dialects, http: true }, (request, entered, served) => {
     const answer = authenticate
-      ? identified(() => Object.fromEntries(request.headers), settings).then(caller =>
+      ? authenticateRequest(() => Object.fromEntries(request.headers), settings).then(caller =>
           answered(request, entered, served, caller)
         )
       : answered(request, entered, served, ANYBODY)
@@ -139,20 +139,20 @@ function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
 }
 
 /** Serves only the card and the page, for an agent that is not served over HTTP. */
-export function cardAndPage(runtime: Runtime, options: Placed): Handler {
+export function cardAndPage(runtime: Runtime, options: MountOptions): Handler {
   const nothing = `Nothing is here. The agent's card is at ${AGENT_CARD_PATH}.`
   return entered(runtime, options, async (_, { headers }) =>
     statusAnswer(new A2AError('MethodNotFound', nothing), headers)
   )
 }
 
-type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
+type MountOptions = Pick<HandlerOptions, 'path' | 'url'> & OfferedBindings
 
 /** Admits requests, answers those for the public card and page, and passes on the rest. */
 function entered(
   runtime: Runtime,
-  { path = '/', url, ...offer }: Placed,
-  answer: (request: HttpRequest, entered: Entered, served: NodeResponse) => Promise<Response>
+  { path = '/', url, ...offer }: MountOptions,
+  answer: (request: HttpRequest, entered: RequestHead, served: NodeResponse) => Promise<Response>
 ): Handler {
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
@@ -166,7 +166,7 @@ function entered(
     if (publicUrl !== undefined) return interfacesFor(publicUrl)
     if (direct) return interfacesTaken(address.hostname, direct.socket)
     const origin = originMounted(address, settings.hosts)
-    return origin === undefined ? [] : interfacesFor(agentUrl(origin, base))
+    return origin === undefined ? [] : interfacesFor(joinAgentUrl(origin, base))
   }
   /** The same for a connection to a Node server, whose last result is kept: that of most requests. */
   let taken:
@@ -183,7 +183,9 @@ function entered(
         name,
         localAddress,
         localPort,
-        interfaces: interfacesFor(agentUrl(originTaken(name, { localAddress, localPort }, settings.hosts), base))
+        interfaces: interfacesFor(
+          joinAgentUrl(connectionOrigin(name, { localAddress, localPort }, settings.hosts), base)
+        )
       }
     }
     return taken.interfaces

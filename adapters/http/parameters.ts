@@ -3,11 +3,11 @@ import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/err
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { A2A_JSON } from '../../machines/protocol/versions.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
-import { UNCOUNTED_BYTES, type Unfinished } from '../../runtime/access/shares.ts'
+import { UNCOUNTED_BYTES, type IncompleteBytes } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
-import type { Refusal } from '../entry/admission.ts'
+import type { RefusedRequest } from '../entry/admission.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import type { HttpCall } from './call.ts'
 
@@ -41,7 +41,7 @@ export function statusOfBody(error: unknown, request: HttpRequest): number | und
 }
 
 /** Refuses a body with a content coding such as gzip (RFC 9110 §15.5.16); `undefined` without one. */
-export function codingRefusal({ headers }: HttpRequest): Refusal | undefined {
+export function codingRefusal({ headers }: HttpRequest): RefusedRequest | undefined {
   const codings = headers.get('content-encoding')
   if (codings === null || codings.split(',').every(coding => ['', 'identity'].includes(coding.trim().toLowerCase())))
     return undefined
@@ -62,11 +62,14 @@ const nameOf = memoizeLast(type => type.replace(/;.*/s, '').trim().toLowerCase()
 type Params = Record<string, unknown>
 
 /** The parameters of a request: from its path, and from its body or its query. */
-export async function parametersOf(runtime: Runtime, call: HttpCall, { parameters }: Routed): Promise<Params> {
-  const params =
-    call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.entered.query)
+export async function requestParametersOf(
+  runtime: Runtime,
+  call: HttpCall,
+  { parameters }: RoutedRequest
+): Promise<Params> {
+  const params = call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.head.query)
   for (const [name, encoded] of Object.entries(parameters)) {
-    const [value, other] = [decoded(name, encoded), params[name] ?? '']
+    const [value, other] = [decodePathText(name, encoded), params[name] ?? '']
     if (other !== '' && other !== value)
       throw invalidParams({ field: name, description: 'must equal the value in the path' })
     params[name] = value
@@ -75,7 +78,7 @@ export async function parametersOf(runtime: Runtime, call: HttpCall, { parameter
 }
 
 /** Decodes percent-encoding in a path. */
-export function decoded(name: string, encoded: string): string {
+export function decodePathText(name: string, encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {
@@ -131,7 +134,7 @@ interface Route {
 }
 
 /** The operation of a path, and the parameters in the path, still percent-encoded. */
-export interface Routed {
+export interface RoutedRequest {
   readonly method: OperationMethod
   readonly parameters: Readonly<Record<string, string>>
   readonly tenant?: string
@@ -161,7 +164,7 @@ const ROUTES: readonly Route[] = [
 const TENANT = /^\/(?<tenant>[^/]+)(?<path>\/.*)$/
 
 /** Finds the route of a path. A list of methods: the path exists for these only. `undefined`: the path does not exist. */
-export function routeOf(verb: string, path: string): Routed | readonly string[] | undefined {
+export function routeOf(verb: string, path: string): RoutedRequest | readonly string[] | undefined {
   const found = routeFrom(verb, path)
   if (found) return found
   const { tenant = '', path: rest = '' } = TENANT.exec(path)?.groups ?? {}
@@ -169,7 +172,7 @@ export function routeOf(verb: string, path: string): Routed | readonly string[] 
   return routed && 'method' in routed ? { ...routed, tenant } : routed
 }
 
-function routeFrom(verb: string, path: string): Routed | readonly string[] | undefined {
+function routeFrom(verb: string, path: string): RoutedRequest | readonly string[] | undefined {
   const allowed: string[] = []
   for (const { verb: wanted, path: pattern, method } of ROUTES) {
     const match = pattern.exec(path)
@@ -202,7 +205,7 @@ export function bodyOf(call: HttpCall, limit: number): Promise<string> | string 
   if (arrived) return textOf(arrived, call)
   return length !== null && Number(length) <= UNCOUNTED_BYTES
     ? smallBody(call)
-    : largeBody(call, limit, call.unfinished())
+    : largeBody(call, limit, call.incompleteBytes())
 }
 
 async function smallBody(call: HttpCall): Promise<string> {
@@ -223,7 +226,7 @@ function textOf(bytes: ArrayBuffer | Uint8Array, call: HttpCall): Promise<string
   return turn ? turn.then(() => decodeUtf8(bytes)) : decodeUtf8(bytes)
 }
 
-async function largeBody(call: HttpCall, limit: number, unfinished: Unfinished): Promise<string> {
+async function largeBody(call: HttpCall, limit: number, unfinished: IncompleteBytes): Promise<string> {
   try {
     const bytes = await collected(call, limit, unfinished)
     await turnEnd()
@@ -248,7 +251,7 @@ function decodeUtf8(bytes: ArrayBuffer | Uint8Array): string {
   }
 }
 
-async function collected(call: HttpCall, limit: number, unfinished: Unfinished): Promise<Uint8Array> {
+async function collected(call: HttpCall, limit: number, unfinished: IncompleteBytes): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   for await (const chunk of call.request.body ?? []) {
     call.bytes += chunk.byteLength

@@ -1,17 +1,25 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/index.ts'
-import { type Form, jsonAnswer, shownError, statusAnswer, statusText } from '../entry/answers.ts'
+import { type Form, jsonAnswer, shownError, statusAnswer, restErrorBody } from '../entry/answers.ts'
 import type { Dialect, RestCall } from '../json-rpc/dialect.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
 import { encodeOnce } from '../json-rpc/envelope.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
-import { contextOf, delayRefusal, type Entered, type HttpCall } from './call.ts'
-import { answerType, bodyParameters, decoded, parametersOf, type Routed, routeOf, statusOfBody } from './parameters.ts'
-import { inPieces, streamed } from './streaming.ts'
+import { callContextOf, delayRefusal, type RequestHead, type HttpCall } from './call.ts'
+import {
+  answerType,
+  bodyParameters,
+  decodePathText,
+  requestParametersOf,
+  type RoutedRequest,
+  routeOf,
+  statusOfBody
+} from './parameters.ts'
+import { inPieces, streamAnswer } from './streaming.ts'
 
 /** Writes events of a stream as plain JSON. */
-const REST = { encode: encodeOnce, encodeLarge: jsonPieces, encodeError: statusText }
+const REST = { encode: encodeOnce, encodeLarge: jsonPieces, encodeError: restErrorBody }
 
 /** Caching of the extended card, which is private (§13.3). */
 const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
@@ -20,7 +28,7 @@ const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
 export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
   const {
     request,
-    entered: { path },
+    head: { path },
     headers
   } = call
   const routed = routeOf(request.method, path)
@@ -37,8 +45,8 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     const params = await readRequest(runtime, call, routed)
     const method = operations[routed.method]
     if (method.streaming)
-      return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), REST)
-    const answer = await method.answer(params, contextOf(call))
+      return await streamAnswer(runtime, call, terms => method.events(params, callContextOf(call, terms)), REST)
+    const answer = await method.answer(params, callContextOf(call))
     if (call.space) return inPieces(runtime, call, call.space, jsonPieces(answer), { ...headers, ...type })
     return jsonAnswer(JSON.stringify(answer), {
       ...headers,
@@ -53,12 +61,12 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
 }
 
 /** The parameters of a request, whose tenant the call has from then on. A request that cannot be decoded counts against the quota. */
-async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Promise<object> {
+async function readRequest(runtime: Runtime, call: HttpCall, routed: RoutedRequest): Promise<object> {
   try {
-    const tenant = routed.tenant === undefined ? undefined : decoded('tenant', routed.tenant)
-    return await parametersOf(runtime, call, routed).finally(() => (call.tenant = tenant))
+    const tenant = routed.tenant === undefined ? undefined : decodePathText('tenant', routed.tenant)
+    return await requestParametersOf(runtime, call, routed).finally(() => (call.tenant = tenant))
   } catch (error) {
-    const shown = runtime.settings.countStray(contextOf(call)) ?? shownError(error)
+    const shown = runtime.settings.countRejected(callContextOf(call)) ?? shownError(error)
     runtime.settings.counters.failed(shown.code)
     throw shown
   }
@@ -66,7 +74,7 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Pr
 
 /** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
 async function overQuota({ settings }: Runtime, call: HttpCall, form?: Form): Promise<Response | undefined> {
-  const error = settings.countStray(contextOf(call))
+  const error = settings.countRejected(callContextOf(call))
   await delayRefusal(error, settings)
   if (!error) return undefined
   settings.counters.failed(error.code)
@@ -92,12 +100,12 @@ const FORM: Form = 'HTTP+JSON 0.3'
 const EVENTS = {
   encode: (event: object) => JSON.stringify(event),
   encodeLarge: jsonPieces,
-  encodeError: (error: unknown) => statusText(error, undefined, FORM),
+  encodeError: (error: unknown) => restErrorBody(error, undefined, FORM),
   errorName: 'error'
 }
 
 /** The older version of a REST request, whose path begins with `/v1/`; `undefined` for other requests. */
-function dialectOf(dialects: readonly Dialect[], { path, terms }: Entered): RestDialect | undefined {
+function dialectOf(dialects: readonly Dialect[], { path, terms }: RequestHead): RestDialect | undefined {
   const version = normaliseVersion(terms.version)
   return path.startsWith('/v1/')
     ? dialects.find((dialect): dialect is RestDialect => dialect.version === version && dialect.rest !== undefined)
@@ -105,7 +113,7 @@ function dialectOf(dialects: readonly Dialect[], { path, terms }: Entered): Rest
 }
 
 /** The form of errors for a REST request. */
-export function restFormOf(dialects: readonly Dialect[], entered: Entered): Form {
+export function restFormOf(dialects: readonly Dialect[], entered: RequestHead): Form {
   return dialectOf(dialects, entered) ? FORM : 'HTTP+JSON'
 }
 
@@ -115,13 +123,13 @@ export function answerDialect(
   dialects: readonly Dialect[],
   call: HttpCall
 ): Promise<Response> | undefined {
-  const dialect = dialectOf(dialects, call.entered)
+  const dialect = dialectOf(dialects, call.head)
   return dialect && perform(runtime, dialect, call)
 }
 
 async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): Promise<Response> {
   const {
-    entered: { path },
+    head: { path },
     headers
   } = call
   try {
@@ -138,12 +146,12 @@ async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): 
       )
     }
     if (!called.streaming) {
-      const answer = await called.answer(contextOf(call))
+      const answer = await called.answer(callContextOf(call))
       return call.space
         ? inPieces(runtime, call, call.space, jsonPieces(answer), headers)
         : jsonAnswer(JSON.stringify(answer), headers)
     }
-    return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
+    return await streamAnswer(runtime, call, terms => called.events(callContextOf(call, terms)), EVENTS)
   } catch (error) {
     call.space?.end()
     await delayRefusal(error, runtime.settings)
@@ -155,12 +163,12 @@ async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): 
 async function readCall(runtime: Runtime, call: HttpCall, rest: RestDialect['rest']): Promise<RestCall | undefined> {
   const {
     request,
-    entered: { path, query }
+    head: { path, query }
   } = call
   try {
     const body = request.method === 'POST' ? await bodyParameters(runtime, call) : undefined
     return rest({ verb: request.method, path, query, body })
   } catch (error) {
-    throw runtime.settings.countStray(contextOf(call)) ?? error
+    throw runtime.settings.countRejected(callContextOf(call)) ?? error
   }
 }

@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/index.ts'
-import { headersFor, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
+import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import { sendJson } from '../entry/small-request.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import {
@@ -14,8 +14,8 @@ import {
   resultPieces
 } from '../json-rpc/envelope.ts'
 import { bodyOf, isJson, wrongType } from './parameters.ts'
-import { contextOf, delayRefusal, type HttpCall } from './call.ts'
-import { inPieces, streamed, type Encoding } from './streaming.ts'
+import { callContextOf, delayRefusal, type HttpCall } from './call.ts'
+import { inPieces, streamAnswer, type Encoding } from './streaming.ts'
 
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
@@ -34,13 +34,13 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   if (envelope.kind === 'notification')
     return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
   const { id, method: name, params } = envelope
-  const { version } = call.entered.terms
+  const { version } = call.head.terms
   const method = methods(name, version)
   if (!method) return refused(runtime, id, noSuchMethod(name, version), call, undefined, params)
   try {
     if (method.streaming)
-      return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
-    return send(runtime, id, await method.answer(params, contextOf(call)), call)
+      return await streamAnswer(runtime, call, terms => method.events(params, callContextOf(call, terms)), framesOf(id))
+    return send(runtime, id, await method.answer(params, callContextOf(call)), call)
   } catch (error) {
     call.space?.end()
     await delayRefusal(error, runtime.settings)
@@ -77,7 +77,7 @@ async function overQuota(
   call: HttpCall,
   params?: unknown
 ): Promise<Response | undefined> {
-  const error = settings.countStray(contextOf(call), params)
+  const error = settings.countRejected(callContextOf(call), params)
   await delayRefusal(error, settings)
   if (!error) return undefined
   settings.counters.failed(error.code)
@@ -100,5 +100,5 @@ function errorAnswer(
   { headers }: HttpCall,
   status = rpcStatus(error)
 ): Response {
-  return jsonAnswer(errorFrame(id, error), { ...headers, ...headersFor(error) }, status)
+  return jsonAnswer(errorFrame(id, error), { ...headers, ...errorHeaders(error) }, status)
 }

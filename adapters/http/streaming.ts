@@ -4,12 +4,12 @@ import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { eachOf, type Seen } from '../../runtime/streams/task-stream.ts'
-import { expired } from '../entry/admission.ts'
-import { LightResponse, type Headers } from '../entry/answers.ts'
+import { credentialsExpiredError } from '../entry/admission.ts'
+import { LightResponse, type AnswerHeaders } from '../entry/answers.ts'
 import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import { RESPONSE_ALREADY_SENT } from '../entry/small-request.ts'
-import type { HttpCall, StreamTerms } from './call.ts'
-import { BodySink, EventStream, ResponseSink, sentError, sentEvent, sentPieces } from './event-stream.ts'
+import type { HttpCall, EventStreamTerms } from './call.ts'
+import { BodySink, EventStream, NodeResponseSink, sentError, sentEvent, sentPieces } from './event-stream.ts'
 
 /** How a binding serialises an event, and an error that ends the stream. Both have no line breaks. */
 export interface Encoding {
@@ -33,13 +33,13 @@ const EVENTS_PER_TURN = 32
  * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with an error that occurs before the first
  * event, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request expire.
  */
-export async function streamed(
+export async function streamAnswer(
   { settings: { clock } }: Runtime,
   call: HttpCall,
-  open: (terms: StreamTerms) => Events,
+  open: (terms: EventStreamTerms) => Events,
   encoding: Encoding
 ): Promise<Response> {
-  const { expiresAtMs = Infinity } = call.placed.principal ?? {}
+  const { expiresAtMs = Infinity } = call.caller.principal ?? {}
   const end = endOf(call.served, expiresAtMs)
   let generation: number | undefined
   // A client that disconnects before the first event is noticed when the response begins.
@@ -47,11 +47,13 @@ export async function streamed(
   const first = events.next()
   await early(first, clock)
   const expiry =
-    expiresAtMs < Infinity ? clock.setTimeout(() => end.abort(expired()), expiresAtMs - clock.now()) : undefined
+    expiresAtMs < Infinity
+      ? clock.setTimeout(() => end.abort(credentialsExpiredError()), expiresAtMs - clock.now())
+      : undefined
   const { response, stream } = begun(call, clock, () => end.abort())
   const encode = (event: object) => sentEvent(encoding.encode(event), generation)
   const encodeFirst = (event: object) => call.space?.sent(sentPieces(encoding.encodeLarge(event), generation))
-  void tell(first, events, stream, { encode, encodeFirst }, () => end.signal.reason)
+  void sendEvents(first, events, stream, { encode, encodeFirst }, () => end.signal.reason)
     .catch((error: unknown) => stream.send(sentError(encoding.encodeError(error), encoding.errorName)))
     .finally(() => {
       call.space?.end()
@@ -86,7 +88,7 @@ function begun(
 
 function responseOf(
   { direct, outgoing }: NodeResponse,
-  headers: Headers,
+  headers: AnswerHeaders,
   clock: Clock,
   left: () => void,
   takesComments: boolean
@@ -94,7 +96,7 @@ function responseOf(
   if (direct)
     return {
       response: RESPONSE_ALREADY_SENT,
-      stream: new EventStream(new ResponseSink(direct, headers), clock, left, takesComments)
+      stream: new EventStream(new NodeResponseSink(direct, headers), clock, left, takesComments)
     }
   const sink = new BodySink(outgoing && (() => void outgoing.destroy()))
   return {
@@ -109,7 +111,7 @@ export function inPieces(
   { served }: HttpCall,
   space: AnswerSpace,
   pieces: Iterable<string>,
-  headers: Headers
+  headers: AnswerHeaders
 ): Response {
   const { response, stream } = responseOf(
     served,
@@ -140,7 +142,7 @@ interface Encoders {
 }
 
 /** Sends every event, until the last or until the client disconnects. Throws `reason` if it is an A2AError that stopped the events. */
-async function tell(
+async function sendEvents(
   first: ReturnType<Events['next']>,
   events: Events,
   stream: EventStream,

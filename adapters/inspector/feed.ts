@@ -1,7 +1,7 @@
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { SeenNodes } from './nodes-seen.ts'
-import type { Coverage, Proving, Testing } from './test-result.ts'
+import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 
 /*
  * The inspector's feed: messages from the hub to its pages, as JSON text frames on a WebSocket at `/inspector/feed?token=TOKEN`. Those
@@ -27,7 +27,7 @@ export interface Chart {
 }
 
 /** One task, as of its last commit. */
-export interface TaskRow {
+export interface InspectedTask {
   readonly taskId: string
   readonly contextId: string
   /** The owner; the principal is `anonymous` without `authenticate`. */
@@ -43,7 +43,7 @@ export interface TaskRow {
 }
 
 /** One context, as of its last commit while the hub observes, or in memory when it began to. Others from before have tasks only. */
-export interface ContextRow {
+export interface InspectedContext {
   readonly contextId: string
   readonly owner: { readonly tenant: string; readonly principal: string }
   /** The start of the text of its first message, at most 80 characters; empty if unknown. */
@@ -59,7 +59,7 @@ export interface ContextRow {
  * A message of the watched context, in the order of arrival. Without a task it is here whole, without secrets. A client's message to a task
  * is in the history of the task; here is its place: the task, and its generation on arrival.
  */
-export interface Said {
+export interface WatchedMessage {
   readonly messageId: string
   /** When it was committed, milliseconds since 1970; absent for messages from before the hub observed. */
   readonly atMs?: number
@@ -95,7 +95,7 @@ export interface ActorRow {
 export type ShownEvent = { readonly type: string; readonly cut?: true } & Readonly<Record<string, unknown>>
 
 /** One step of the actors of the watched context. */
-export interface Step {
+export interface ActorStep {
   /** 1, 2, 3, … within a context and instance. */
   readonly n: number
   /** Milliseconds since 1970. */
@@ -118,7 +118,7 @@ export interface Step {
 }
 
 /** One JSON-RPC frame on a connection of the agent, or a body of its HTTP bindings. */
-export interface Frame {
+export interface TrafficFrame {
   /** 1, 2, 3, … within an instance. */
   readonly n: number
   /** Milliseconds since 1970. */
@@ -169,7 +169,7 @@ export interface Hello {
  */
 interface Tasks {
   readonly type: 'tasks'
-  readonly rows: readonly TaskRow[]
+  readonly rows: readonly InspectedTask[]
   /** The ids of removed tasks. */
   readonly removed: readonly string[]
 }
@@ -177,7 +177,7 @@ interface Tasks {
 /** At first all known contexts, newest first, at most 10,000, in one message even if there are none; then changed ones. All again after `hello`. */
 interface Contexts {
   readonly type: 'contexts'
-  readonly rows: readonly ContextRow[]
+  readonly rows: readonly InspectedContext[]
   /** The ids of removed contexts. */
   readonly removed: readonly string[]
 }
@@ -186,7 +186,7 @@ interface Contexts {
 interface Talk {
   readonly type: 'talk'
   readonly contextId: string
-  readonly rows: readonly Said[]
+  readonly rows: readonly WatchedMessage[]
 }
 
 /** Actors of the watched context: at first all, in one message even if there are none; then changed ones. */
@@ -203,13 +203,13 @@ interface Actors {
 interface Steps {
   readonly type: 'steps'
   readonly contextId: string
-  readonly steps: readonly Step[]
+  readonly steps: readonly ActorStep[]
 }
 
 /** Frames on the agent's connections, while the page requests them. */
 interface Frames {
   readonly type: 'frames'
-  readonly frames: readonly Frame[]
+  readonly frames: readonly TrafficFrame[]
 }
 
 /** The number of steps or frames that were dropped for a slow page, or of new tasks that are too many to be listed: such a task is listed when it changes later. */
@@ -227,7 +227,7 @@ interface Reload {
 }
 
 /** The author's code of a task ended with an error, while the agent is developed. Clients hear only that it did. */
-export interface Crash {
+export interface CrashReport {
   readonly type: 'crash'
   readonly taskId: string
   /** The message, and the stack frames in the author's files, for people. */
@@ -250,7 +250,7 @@ export interface ChartHeat {
 }
 
 /** The answer to `heat`. */
-export interface Heat {
+export interface HeatAnswer {
   readonly type: 'heat'
   readonly charts: readonly ChartHeat[]
   /** Why the counts could not be read, for people. */
@@ -275,14 +275,14 @@ export type FromHub =
   | Actors
   | Steps
   | Frames
-  | Coverage
-  | Testing
+  | ChartCoverage
+  | TestProgress
   | Proving
   | Lost
   | Reload
-  | Crash
+  | CrashReport
   | Authorized
-  | Heat
+  | HeatAnswer
   | Nodes
 
 /* The messages from pages to the hub. Types only, so that code for the browser may import them. */

@@ -4,19 +4,26 @@ import type { Runtime } from '../../runtime/index.ts'
 import { unrefTimer } from '../../runtime/ports/clock.ts'
 import type { Observation } from '../../runtime/telemetry-port.ts'
 import type { Tap } from '../entry/connection.ts'
-import type { Chart, Crash, FromHub } from './feed.ts'
-import { type DrawChart, drawnCharts, lookAt, type Looking, shownAgent, type Sink } from './looking.ts'
+import type { Chart, CrashReport, FromHub } from './feed.ts'
+import {
+  type DrawChart,
+  drawnCharts,
+  observe,
+  type HubObservation,
+  shownAgent,
+  type InspectionSink
+} from './looking.ts'
 import { PageLink } from './page-link.ts'
 import { FrameLog } from './recorder/frame-log.ts'
 import type { Redact } from './recorder/seen-step.ts'
-import type { Coverage, Proving, Testing } from './test-result.ts'
+import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 import { taskStory } from './story/story.ts'
 
 /** The interval at which changes are sent to pages. */
 export const FLUSH_MS = 100
 
 /** How long the hub keeps observing without pages, since a page may only have lost its connection. */
-export const LINGER_MS = 30_000
+export const GRACE_MS = 30_000
 
 /** The number of errors of the author's code that are kept: the newest ones. */
 export const MOST_CRASHES = 100
@@ -26,13 +33,13 @@ export interface HubOptions {
   readonly redact: Redact
   readonly draw: DrawChart
   /** Records from the start and across reloads, also while nobody looks. Default: only while a page or a sink is there. */
-  readonly recordsAlways?: boolean
+  readonly alwaysRecord?: boolean
   /** See `LISTED_A_MINUTE` in `looking`, the default. */
   readonly listedAMinute?: number
   /** The coverage of the agent's last test; `undefined` if unknown. */
-  readonly coverage: () => Promise<Coverage | undefined>
+  readonly coverage: () => Promise<ChartCoverage | undefined>
   /** Runs the tests of the agent, unless they run already, and tells their progress. Default: pages cannot run them. */
-  readonly test?: (told: (progress: Testing) => void) => void
+  readonly test?: (told: (progress: TestProgress) => void) => void
   /** Proves the properties of the agent, unless that runs already, and tells the result. Default: pages cannot prove them. */
   readonly prove?: (told: (progress: Proving) => void) => void
 }
@@ -45,79 +52,79 @@ export class Hub {
   readonly #frames: FrameLog
   readonly #options: HubOptions
   readonly #pages = new Set<PageLink>()
-  readonly #sinks = new Set<Sink>()
+  readonly #sinks = new Set<InspectionSink>()
   #runtime: Runtime
   #url: string
   #charts: Promise<Chart[]> | undefined
-  #looking: Looking | undefined
+  #observation: HubObservation | undefined
   #timer: unknown
-  #lingering: unknown
+  #graceTimer: unknown
   #trouble: string | null = null
   /** The progress of running tests. */
-  #testing: Testing | undefined
+  #testing: TestProgress | undefined
   /** The last proof, or that one runs. */
   #proving: Proving | undefined
-  readonly #crashes = new Map<string, Crash>()
+  readonly #crashes = new Map<string, CrashReport>()
 
   constructor(runtime: Runtime, url: string, options: HubOptions, tap: Tap) {
     this.#runtime = runtime
     this.#url = url
     this.#options = options
     this.#frames = new FrameLog(tap, runtime.settings.clock, () => this.#stirred())
-    if (options.recordsAlways) this.#look()
+    if (options.alwaysRecord) this.#observe()
   }
 
   /** The number of pages and sinks. */
-  get lookers(): number {
+  get viewers(): number {
     return this.#pages.size + this.#sinks.size
   }
 
   /** Switches to another runtime after a reload of the agent. */
   use(runtime: Runtime, url: string): void {
-    const before = this.#looking
+    const before = this.#observation
     before?.stop()
     before?.recorder.pause()
-    this.#looking = undefined
+    this.#observation = undefined
     this.#runtime = runtime
     this.#url = url
     this.#charts = undefined
     this.#trouble = null
     if (!this.#proving?.isRunning) this.#proving = undefined
-    if (before) this.#look(before)
+    if (before) this.#observe(before)
     for (const page of this.#pages) {
       page.show(undefined)
-      void this.#greet(page)
+      void this.#sendHello(page)
     }
   }
 
   /** Tells the pages why the agent could not be reloaded; null once it can. */
-  tell(trouble: string | null): void {
+  showReloadError(trouble: string | null): void {
     this.#trouble = trouble
-    this.#tellAll({ type: 'reload', error: trouble })
+    this.#broadcast({ type: 'reload', error: trouble })
   }
 
   /** Tells the pages with which error the author's code of a task ended. The newest one of each task is kept for later pages. */
   crashed(taskId: string, error: string): void {
-    const crash: Crash = { type: 'crash', taskId, error }
+    const crash: CrashReport = { type: 'crash', taskId, error }
     this.#crashes.delete(taskId)
     this.#crashes.set(taskId, crash)
     for (const oldest of this.#crashes.keys()) {
       if (this.#crashes.size <= MOST_CRASHES) break
       this.#crashes.delete(oldest)
     }
-    this.#tellAll(crash)
+    this.#broadcast(crash)
   }
 
   /** Sends the coverage of a test to the pages. */
   async cover(): Promise<void> {
     const coverage = await this.#options.coverage()
-    if (coverage) this.#tellAll(coverage)
+    if (coverage) this.#broadcast(coverage)
   }
 
   /** The story of a task as an HTML file; `undefined` for an unknown task. */
   async story(taskId: string): Promise<string | undefined> {
-    const { observation, earlier, recorder, tasks, redact } = this.#look()
-    this.#linger()
+    const { observation, earlier, recorder, tasks, redact } = this.#observe()
+    this.#startGrace()
     if (!tasks.get(taskId)) await earlier
     const scope = tasks.get(taskId)?.key
     const agent = this.#runtime.agentCard([]).name
@@ -135,37 +142,37 @@ export class Hub {
   page(socket: WebSocket, stream: Socket, host: string): void {
     const page = new PageLink(socket, stream, host)
     this.#pages.add(page)
-    this.#look()
+    this.#observe()
     socket.on('close', () => {
       page.leave()
       this.#pages.delete(page)
-      this.#linger()
+      this.#startGrace()
     })
-    void this.#greet(page)
+    void this.#sendHello(page)
   }
 
   /** Adds a sink. Returns the function that removes it, which may be called twice. */
-  sink(sink: Sink): () => void {
-    const { recorder } = this.#look()
+  sink(sink: InspectionSink): () => void {
+    const { recorder } = this.#observe()
     this.#sinks.add(sink)
     for (const actors of recorder.recorded) sink.began(actors)
     return () => {
       this.#sinks.delete(sink)
-      this.#unlookIfUnused()
+      this.#stopIfUnused()
     }
   }
 
   /** Stops observing. */
   close(): void {
-    this.#unlook()
+    this.#stopObserving()
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#timer)
-    clock.clearTimeout(this.#lingering)
+    clock.clearTimeout(this.#graceTimer)
   }
 
   /** Sends `hello` to a page, and then everything that is known. */
-  async #greet(page: PageLink): Promise<void> {
-    const shown = this.#look()
+  async #sendHello(page: PageLink): Promise<void> {
+    const shown = this.#observe()
     const hello = {
       type: 'hello',
       agent: shownAgent(this.#runtime),
@@ -174,12 +181,12 @@ export class Hub {
       authorizes: true,
       tests: this.#options.test !== undefined,
       proves: this.#options.prove !== undefined,
-      counts: shown.heat !== undefined,
+      counts: shown.transitionCounts !== undefined,
       ...(shown.nodes && { isNode: true })
     } as const
     const charts = await this.#drawn(shown.observation)
     // The page may have gone meanwhile, or a reload may greet it again.
-    if (this.#looking !== shown || !this.#pages.has(page)) return
+    if (this.#observation !== shown || !this.#pages.has(page)) return
     page.send({ ...hello, charts, nowMs: this.#runtime.settings.clock.now() })
     page.show(shown)
     if (this.#trouble !== null) page.send({ type: 'reload', error: this.#trouble })
@@ -193,7 +200,7 @@ export class Hub {
   #test(): void {
     this.#options.test?.(progress => {
       this.#testing = progress.isRunning ? progress : undefined
-      this.#tellAll(progress)
+      this.#broadcast(progress)
       if (!progress.isRunning) void this.cover()
     })
   }
@@ -210,7 +217,7 @@ export class Hub {
               isRunning: progress.isRunning,
               error: 'The agent was loaded again meanwhile. Prove it again.'
             }
-      this.#tellAll(this.#proving)
+      this.#broadcast(this.#proving)
     })
   }
 
@@ -220,8 +227,8 @@ export class Hub {
   }
 
   /** Starts observing, if necessary. `before`: what was recorded of the agent before its reload. */
-  #look(before?: Looking): Looking {
-    this.#looking ??= lookAt(this.#runtime, {
+  #observe(before?: HubObservation): HubObservation {
+    this.#observation ??= observe(this.#runtime, {
       redact: this.#options.redact,
       listedAMinute: this.#options.listedAMinute,
       frames: this.#frames,
@@ -233,23 +240,23 @@ export class Hub {
       test: () => this.#test(),
       prove: () => this.#prove()
     })
-    return this.#looking
+    return this.#observation
   }
 
-  #linger(): void {
+  #startGrace(): void {
     const { clock } = this.#runtime.settings
-    clock.clearTimeout(this.#lingering)
-    if (this.#looking) this.#lingering = unrefTimer(clock.setTimeout(() => this.#unlookIfUnused(), LINGER_MS))
+    clock.clearTimeout(this.#graceTimer)
+    if (this.#observation) this.#graceTimer = unrefTimer(clock.setTimeout(() => this.#stopIfUnused(), GRACE_MS))
   }
 
-  #unlookIfUnused(): void {
-    if (this.lookers === 0 && !this.#options.recordsAlways) this.#unlook()
+  #stopIfUnused(): void {
+    if (this.viewers === 0 && !this.#options.alwaysRecord) this.#stopObserving()
   }
 
-  #unlook(): void {
-    this.#looking?.stop()
-    this.#looking?.recorder.stop()
-    this.#looking = undefined
+  #stopObserving(): void {
+    this.#observation?.stop()
+    this.#observation?.recorder.stop()
+    this.#observation = undefined
   }
 
   #stirred(): void {
@@ -265,7 +272,7 @@ export class Hub {
     for (const page of this.#pages) tell(page)
   }
 
-  #tellAll(frame: FromHub): void {
+  #broadcast(frame: FromHub): void {
     this.#eachPage(page => page.send(frame))
   }
 }

@@ -6,14 +6,14 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Runtime } from '../../runtime/index.ts'
-import { redacted } from '../../runtime/ports/logger.ts'
+import { redactValue } from '../../runtime/ports/logger.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { drawChart } from '../drawing/chart-drawing.ts'
-import { escaped } from '../drawing/svg-element.ts'
-import { isLoopback, originRefusal, type Refusal, type Target, targetOf } from '../entry/admission.ts'
+import { escapeMarkup } from '../drawing/svg-element.ts'
+import { isLoopback, originRefusal, type RefusedRequest, type RequestTarget, targetOf } from '../entry/admission.ts'
 import { jsonAnswer, LightResponse } from '../entry/answers.ts'
 import type { HttpRequest, Tap } from '../entry/connection.ts'
-import { addressOf, FULL } from '../entry/listen.ts'
+import { serverUrlOf, FULL } from '../entry/listen.ts'
 import { takePath } from '../entry/upgrade-paths.ts'
 import type { SideApp } from '../serve/side-app.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
@@ -60,7 +60,9 @@ export class PageFiles {
   /** The page with its settings as `meta` tags; `undefined` if it was not built. */
   async index(host: string, meta: Readonly<Record<string, string>>): Promise<Response | undefined> {
     const html = await this.#read('index.html')
-    const tags = Object.entries(meta).map(([name, content]) => `<meta name="${name}" content="${escaped(content)}">`)
+    const tags = Object.entries(meta).map(
+      ([name, content]) => `<meta name="${name}" content="${escapeMarkup(content)}">`
+    )
     return (
       html &&
       htmlAnswer(
@@ -121,7 +123,7 @@ const STATELY_PATH = `${PAGE_PATH}stately`
 const STORY_PATH = `${PAGE_PATH}story`
 
 /** The maximum number of pages and receivers. */
-const MOST_LOOKERS = 32
+const MOST_VIEWERS = 32
 
 /** The maximum size of a page's message. */
 const MOST_BYTES = 64 * 1024
@@ -146,7 +148,7 @@ interface Open {
 
 /** An inspector on a server: its page, the sockets of pages and of Stately's inspector, and access control. */
 export class Inspector implements SideApp {
-  readonly tap: Tap = { heard: undefined }
+  readonly tap: Tap = { onFrame: undefined }
   readonly token: string
   readonly #parts: InspectorParts
   #open: Open | undefined
@@ -159,7 +161,7 @@ export class Inspector implements SideApp {
   /** The URL of the page for people, with the token if it is required. */
   get pageUrl(): string {
     const { server, runtime } = this.#served
-    return `${addressOf(server, '/')}${isOpen(server, runtime) ? '' : `?token=${this.token}`}`
+    return `${serverUrlOf(server, '/')}${isOpen(server, runtime) ? '' : `?token=${this.token}`}`
   }
 
   answer(request: HttpRequest): Promise<Response | undefined> | undefined {
@@ -206,8 +208,8 @@ export class Inspector implements SideApp {
   }
 
   /** Tells the pages why the agent could not be reloaded. */
-  tell(trouble: string): void {
-    this.#served.hub.tell(trouble)
+  showReloadError(trouble: string): void {
+    this.#served.hub.showReloadError(trouble)
   }
 
   /** Tells the pages with which error the author's code of a task ended. Does nothing before it is served. */
@@ -270,7 +272,7 @@ export class Inspector implements SideApp {
     const { runtime, hub } = this.#served
     const target = socketTarget(request, runtime, this.token)
     if ('status' in target) return refuse(socket, target)
-    if (hub.lookers >= MOST_LOOKERS) return refuse(socket, FULL)
+    if (hub.viewers >= MOST_VIEWERS) return refuse(socket, FULL)
     sockets.handleUpgrade(request, socket, head, client => {
       // A violation of RFC 6455: ws closes the connection itself, with the right code.
       client.on('error', () => {})
@@ -318,7 +320,7 @@ function hasToken(address: string | undefined, token: string): boolean {
 }
 
 /** The target of a handshake, or its refusal: by the Host rule, for a wrong token, or for a page of another origin. */
-function socketTarget(request: IncomingMessage, { settings }: Runtime, token: string): Target | Refusal {
+function socketTarget(request: IncomingMessage, { settings }: Runtime, token: string): RequestTarget | RefusedRequest {
   const target = targetOf(request, settings)
   if ('status' in target) return target
   if (!hasToken(request.url, token))
@@ -362,7 +364,7 @@ export function inspect(options: InspectOptions = {}): SideApp {
 /** The same, with the URL of its page. */
 export function inspectorWith(options: InspectOptions): SideApp & { readonly pageUrl: string } {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
-  const { redact = redacted, stately, token } = options
+  const { redact = redactValue, stately, token } = options
   if (typeof redact !== 'function')
     throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')
   if (stately !== undefined && !/^ws:\/\/./.test(stately))

@@ -21,14 +21,14 @@ import { Recorder } from './recorder/recorder.ts'
 import { earlierTasks, openingOf, TaskIndex } from './recorder/task-index.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
-export interface Sink {
+export interface InspectionSink {
   /** A context is recorded from now on, with its present actors. */
   began(actors: LiveActors): void
   inspected(event: InspectionEvent): void
 }
 
 /** An observation of a runtime, with everything that is recorded of it. */
-export interface Looking extends Shown {
+export interface HubObservation extends Shown {
   readonly observation: Observation
   /** Resolves when the tasks from before the observation are listed, or could not be read. */
   readonly earlier: Promise<void>
@@ -37,11 +37,11 @@ export interface Looking extends Shown {
 }
 
 /** The receivers of an observation, and what it goes on from. */
-interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
+interface ObservationParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
   /** The observation of the agent before its reload, whose steps and contexts stay. */
-  readonly before?: Looking | undefined
+  readonly before?: HubObservation | undefined
   readonly pages: Iterable<PageLink>
-  readonly sinks: Iterable<Sink>
+  readonly sinks: Iterable<InspectionSink>
   /** A task was removed. */
   readonly removed: (taskId: string) => void
   readonly listedAMinute?: number | undefined
@@ -54,7 +54,7 @@ interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'te
 const LISTED_A_MINUTE = 6000
 
 /** The number of tasks that a commit opens. */
-function openedIn({ log }: Commit): number {
+function countOpenedTasks({ log }: Commit): number {
   let count = 0
   for (const entry of log) if ('update' in entry && entry.generation === 1) count += 1
   return count
@@ -80,10 +80,21 @@ function nodesReader(cluster: ObservedCluster, tasks: TaskIndex): NonNullable<Sh
 }
 
 /** Observes a runtime for pages and sinks. */
-export function lookAt(
+export function observe(
   runtime: Runtime,
-  { redact, frames, before, pages, sinks, removed, stirred, test, prove, listedAMinute = LISTED_A_MINUTE }: LookingParts
-): Looking {
+  {
+    redact,
+    frames,
+    before,
+    pages,
+    sinks,
+    removed,
+    stirred,
+    test,
+    prove,
+    listedAMinute = LISTED_A_MINUTE
+  }: ObservationParts
+): HubObservation {
   const { clock, logger } = runtime.settings
   const recorder =
     before?.recorder ??
@@ -119,8 +130,8 @@ export function lookAt(
       removedContext: context => {
         for (const page of pages) page.removedContext(context)
       },
-      said: commit => {
-        for (const page of pages) page.said(commit)
+      onMessages: commit => {
+        for (const page of pages) page.onMessages(commit)
       }
     })
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
@@ -131,7 +142,7 @@ export function lookAt(
   const isListed = (commit: Commit, name: string) => {
     if (recorder.isWatched(commit.key.contextId) || (listed.has(name) && tasks.hasAll(commit))) return true
     // A task that was not listed is listed when it changes, once the flood is over.
-    const isNew = commit.expected === 0 || openedIn(commit) > 0
+    const isNew = commit.expected === 0 || countOpenedTasks(commit) > 0
     if (room.waitMs(isNew ? 1 : listedAMinute / 2, commit.atMs) > 0) return false
     room.use(1, commit.atMs)
     return true
@@ -152,7 +163,7 @@ export function lookAt(
         contexts.committed(commit, actors)
         tasks.committed(commit)
       } else {
-        const count = openedIn(commit)
+        const count = countOpenedTasks(commit)
         for (const page of pages) page.unlisted(count)
       }
       stirred()
@@ -184,7 +195,7 @@ export function lookAt(
     stirred,
     test,
     prove,
-    heat: heatReader(observation),
+    transitionCounts: transitionCountsReader(observation),
     nodes: observation.cluster && nodesReader(observation.cluster, tasks),
     talkOf: contextId => {
       const talk = new TalkRecord(contextId, { readMessages, redact, timesOf: key => contexts.timesOf(key) })
@@ -239,7 +250,7 @@ export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger)
 }
 
 /** Reads what tasks took in the author's charts; `undefined` if the store does not count transitions, or there are no such charts. */
-function heatReader({ agent, store }: Observation): (() => Promise<ChartHeat[]>) | undefined {
+function transitionCountsReader({ agent, store }: Observation): (() => Promise<ChartHeat[]>) | undefined {
   const charts = chartsOf(agent).filter(({ id }) => id === 'work' || id.startsWith('child:'))
   const read = store.readTransitions?.bind(store)
   if (!read || charts.length === 0) return undefined

@@ -1,6 +1,6 @@
 import type { NodeStatus, ShardStatus, ObservedCluster } from '../../runtime/ports/cluster-status.ts'
 import type { ContextKey } from '../../runtime/store/store.ts'
-import { newestMoves, wayOf, type Move, type Stay } from '../cluster/status.ts'
+import { newestMoves, wayOf, type OwnerChange, type OwnershipPeriod } from '../cluster/status.ts'
 
 /** The number of moves that a page shows. */
 const MOVES = 20
@@ -17,8 +17,8 @@ export interface SeenNodes {
   /** The shards without an owner. */
   readonly free: readonly SeenShard[]
   /** The newest moves, newest first. */
-  readonly moves: readonly Move[]
-  readonly way?: { readonly taskId: string; readonly shard: number; readonly stays: readonly Stay[] }
+  readonly moves: readonly OwnerChange[]
+  readonly way?: { readonly taskId: string; readonly shard: number; readonly stays: readonly OwnershipPeriod[] }
 }
 
 export interface SeenShard {

@@ -14,7 +14,7 @@ import { type Redact, rowOf, shownStep } from './recorder/seen-step.ts'
 import type { ContextRecord } from './recorder/context-record.ts'
 import { shownFrame, type FrameLog } from './recorder/frame-log.ts'
 import type { Recorder } from './recorder/recorder.ts'
-import type { ListedTask, TaskIndex, TaskListener } from './recorder/task-index.ts'
+import type { IndexedTask, TaskIndex, TaskListener } from './recorder/task-index.ts'
 
 /** The data that a page shows. */
 export interface Shown {
@@ -36,7 +36,7 @@ export interface Shown {
   /** Proves the properties of the agent, unless that runs already. */
   readonly prove: () => void
   /** Reads what tasks took in the author's charts, if that is counted. */
-  readonly heat: (() => Promise<ChartHeat[]>) | undefined
+  readonly transitionCounts: (() => Promise<ChartHeat[]>) | undefined
   /** Reads the nodes of the cluster and the way of a task, if the runtime is a node. */
   readonly nodes: ((taskId: string) => Promise<SeenNodes>) | undefined
 }
@@ -81,12 +81,12 @@ export class PageLink implements TaskListener, ContextListener {
   readonly #stream: Socket
   /** `undefined` before the greeting. */
   #shown: Shown | undefined
-  #tasks = new Set<ListedTask>()
+  #tasks = new Set<IndexedTask>()
   #removed = new Set<string>()
   #contexts = new Set<ListedContext>()
   #removedContexts = new Set<string>()
   /** The lists of which the page has nothing since the greeting: it keeps what it had until then. */
-  #untold = new Set<'tasks' | 'contexts'>()
+  #unsent = new Set<'tasks' | 'contexts'>()
   /** The tasks that are not listed, since this was last told. */
   #unlisted = 0
   #watched: Watched | undefined
@@ -109,16 +109,16 @@ export class PageLink implements TaskListener, ContextListener {
     this.#removed = new Set()
     this.#contexts = new Set(shown?.contexts.newest)
     this.#removedContexts = new Set()
-    this.#untold = new Set(['tasks', 'contexts'])
+    this.#unsent = new Set(['tasks', 'contexts'])
     shown?.stirred()
   }
 
-  changed(task: ListedTask): void {
+  changed(task: IndexedTask): void {
     this.#removed.delete(task.taskId)
     this.#tasks.add(task)
   }
 
-  removed(task: ListedTask): void {
+  removed(task: IndexedTask): void {
     this.#tasks.delete(task)
     this.#removed.add(task.taskId)
   }
@@ -133,7 +133,7 @@ export class PageLink implements TaskListener, ContextListener {
     this.#removedContexts.add(context.key.contextId)
   }
 
-  said(commit: Commit): void {
+  onMessages(commit: Commit): void {
     if (commit.key.contextId === this.#watched?.contextId) this.#watched.talk.committed(commit)
   }
 
@@ -150,10 +150,10 @@ export class PageLink implements TaskListener, ContextListener {
   flush(): void {
     const shown = this.#shown
     if (!shown) return
-    while (!this.#isFull && (this.#untold.delete('tasks') || this.#tasks.size + this.#removed.size > 0))
+    while (!this.#isFull && (this.#unsent.delete('tasks') || this.#tasks.size + this.#removed.size > 0))
       this.#sendTasks(shown)
     if (this.#unlisted > 0 && !this.#isFull) this.#sendUnlisted()
-    while (!this.#isFull && (this.#untold.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0))
+    while (!this.#isFull && (this.#unsent.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0))
       this.#sendContexts(shown)
     if (this.#watched && !this.#isFull) this.#sendTalk(this.#watched)
     if (this.#watched && !this.#isFull) this.#sendWatched(shown, this.#watched)
@@ -173,7 +173,7 @@ export class PageLink implements TaskListener, ContextListener {
   }
 
   #sendTasks({ tasks }: Shown): void {
-    const [rows, removed] = [taken(this.#tasks, ROWS_A_FRAME).map(task => tasks.rowOf(task)), [...this.#removed]]
+    const [rows, removed] = [takeFirst(this.#tasks, ROWS_A_FRAME).map(task => tasks.rowOf(task)), [...this.#removed]]
     this.#removed.clear()
     this.send({ type: 'tasks', rows, removed })
   }
@@ -185,7 +185,7 @@ export class PageLink implements TaskListener, ContextListener {
 
   #sendContexts({ contexts }: Shown): void {
     const [rows, removed] = [
-      taken(this.#contexts, ROWS_A_FRAME).map(context => contexts.rowOf(context)),
+      takeFirst(this.#contexts, ROWS_A_FRAME).map(context => contexts.rowOf(context)),
       [...this.#removedContexts]
     ]
     this.#removedContexts.clear()
@@ -253,7 +253,7 @@ export class PageLink implements TaskListener, ContextListener {
       case 'prove':
         return shown.prove()
       case 'heat':
-        return this.#heat(shown)
+        return this.#sendTransitionCounts(shown)
       case 'nodes':
         return this.#nodes(shown, asked.taskId ?? '')
       case undefined:
@@ -291,7 +291,7 @@ export class PageLink implements TaskListener, ContextListener {
     }
   }
 
-  #heat({ heat }: Shown): void {
+  #sendTransitionCounts({ transitionCounts: heat }: Shown): void {
     heat?.().then(
       charts => this.send({ type: 'heat', charts }),
       (error: Error) => this.send({ type: 'heat', charts: [], error: error.message })
@@ -314,7 +314,7 @@ export class PageLink implements TaskListener, ContextListener {
 }
 
 /** Removes items from a set, at most `limit`, and gives them. */
-function taken<Item>(items: Set<Item>, limit: number): Item[] {
+function takeFirst<Item>(items: Set<Item>, limit: number): Item[] {
   const first = [...items].slice(0, limit)
   for (const item of first) items.delete(item)
   return first

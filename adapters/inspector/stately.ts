@@ -7,7 +7,7 @@ import type { LiveActors } from '../../runtime/telemetry-port.ts'
 import { writtenConfig } from '../../runtime/xstate/persisted-snapshot.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 import type { Hub } from './hub.ts'
-import type { Sink } from './looking.ts'
+import type { InspectionSink } from './looking.ts'
 import { type Redact, shownEvent } from './recorder/seen-step.ts'
 
 /** The pauses between attempts to connect: doubled from the first to the last. */
@@ -123,7 +123,7 @@ export async function loadStately(load: () => Promise<Stately> = () => import('@
  * Sends Stately's inspection protocol: actors with their definitions, events and snapshots, each as JSON text, made by Stately's own
  * `createInspector`. Since that reads actors later, it gets copies of their present state, without secrets.
  */
-export class StatelySink implements Sink {
+export class StatelySink implements InspectionSink {
   readonly #inspect: (event: InspectionEvent) => void
   readonly #redact: Redact
   /** New actors, which have no snapshot yet. */

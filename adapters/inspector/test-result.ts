@@ -3,7 +3,7 @@
  */
 
 /** One step of a walk through the work's chart. The first is the opening of its task. */
-export interface WalkedStep {
+export interface TestedStep {
   /** The move as a clause: `the client says "red"`. */
   readonly move: string
   /** The ids of the active state nodes after it; empty in a negotiation, which is before the chart. */
@@ -21,13 +21,13 @@ export interface FailedWalk {
   readonly message: string
   /** The command that runs it alone. */
   readonly alone: string
-  readonly steps: readonly WalkedStep[]
+  readonly steps: readonly TestedStep[]
   /** The index of the step that failed. */
   readonly at: number
 }
 
 /** The coverage of the work's chart by the last `taskchart test AGENT`, and the walks that failed. */
-export interface Coverage {
+export interface ChartCoverage {
   readonly type: 'coverage'
   readonly chart: 'work'
   /** When the tests ended, milliseconds since 1970. */
@@ -41,7 +41,7 @@ export interface Coverage {
 }
 
 /** The progress of the tests that a page asked for. */
-export interface Testing {
+export interface TestProgress {
   readonly type: 'testing'
   readonly isRunning: boolean
   readonly done: number
@@ -55,7 +55,7 @@ export interface Testing {
 /** A counterexample: its steps, the opening first. */
 export interface ShownWalk {
   /** `told`: what the step tells clients and sends to actors, in words. */
-  readonly steps: readonly (WalkedStep & { readonly told: string })[]
+  readonly steps: readonly (TestedStep & { readonly told: string })[]
   /** How many of the last steps repeat for ever. */
   readonly loops: number
   /** What comes before the steps that repeat, or after the last step; empty if the last step violates the property. */

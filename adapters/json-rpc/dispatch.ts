@@ -1,7 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../machines/protocol/operations.ts'
 import { normaliseVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
-import { type CallContext, counted } from '../../runtime/access/call-context.ts'
+import { type CallContext, countRejected } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Dialect, Method } from './dialect.ts'
 
@@ -71,10 +71,10 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
 }
 
 /** Answers any name in an unsupported version with the error for the version. */
-function unserved({ settings: { countStray } }: Runtime, version: string): Method {
+function unserved({ settings: { countRejected: countStray } }: Runtime, version: string): Method {
   return {
     streaming: false,
-    answer: async (params, call) => counted(countStray, call, params, () => checkVersion(version))
+    answer: async (params, call) => countRejected(countStray, call, params, () => checkVersion(version))
   }
 }
 

@@ -21,7 +21,7 @@ export function dialect03(runtime: Runtime, options: Card03Options = {}): Dialec
     throw new TypeError('dialect03 needs the official SDK. Install it: npm install @a2a-js/sdk', {
       cause: loaded.cause
     })
-  return loaded.dialect03(runtime, options)
+  return loaded.createDialect03(runtime, options)
 }
 
 export { dialect01 } from './v01.ts'

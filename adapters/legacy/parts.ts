@@ -1,25 +1,25 @@
 import * as z from 'zod'
-import { complain, decode, wanted, type Schema } from '../../machines/protocol/codec/decode.ts'
-import { optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
+import { complain, decode, requirementText, type Schema } from '../../machines/protocol/codec/decode.ts'
+import { optionalText, presenceField, requiredField } from '../../machines/protocol/codec/fields.ts'
 import { checkJson, isObject, type JsonLimits, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import { oneOf } from '../../machines/protocol/codec/message.ts'
-import { bytes, type Metadata, nonEmptyText, struct, text } from '../../machines/protocol/codec/values.ts'
+import { bytes, type Metadata, nonEmptyText, struct, anyString } from '../../machines/protocol/codec/values.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
 
 /** A schema for one of these words. */
 export function word<const Word extends string>(...words: [Word, ...Word[]]): Schema<Word> {
-  return z.enum(words, { error: wanted(`one of ${words.join(', ')}`) })
+  return z.enum(words, { error: requirementText(`one of ${words.join(', ')}`) })
 }
 
-const contents = { bytes: required(bytes), uri: required(nonEmptyText) }
+const contents = { bytes: requiredField(bytes), uri: requiredField(nonEmptyText) }
 
 const File01 = oneOf(contents, { name: optionalText, mimeType: optionalText })
 
 /** A file of 0.3, also with the names of later drafts: `fileWithBytes`, `fileWithUri` and `mediaType`. */
 const File03 = z.pipe(
   oneOf(
-    { ...contents, fileWithBytes: required(bytes), fileWithUri: required(nonEmptyText) },
+    { ...contents, fileWithBytes: requiredField(bytes), fileWithUri: requiredField(nonEmptyText) },
     { name: optionalText, mimeType: optionalText, mediaType: optionalText }
   ),
   z.transform(({ name, mimeType, mediaType, ...file }, context) => {
@@ -33,19 +33,19 @@ const File03 = z.pipe(
 )
 
 /** The content of a part. */
-const content03 = { text: required(text), file: required(File03), data: required(struct) }
-const content01 = { ...content03, file: required(File01) }
-const kinds = present(word('text', 'file', 'data'))
+const content03 = { text: requiredField(anyString), file: requiredField(File03), data: requiredField(struct) }
+const content01 = { ...content03, file: requiredField(File01) }
+const kinds = presenceField(word('text', 'file', 'data'))
 
 /** A part of 0.3. Its `kind` is optional, as in later drafts, and follows from its content. */
 export const Part03Schema = z.pipe(
-  oneOf(content03, { kind: kinds, metadata: present(struct) }),
+  oneOf(content03, { kind: kinds, metadata: presenceField(struct) }),
   z.transform((part, context) => ({ ...part, kind: kindOf(part, part.kind, context) }))
 )
 
 /** A part of 0.1, where `kind` is called `type`. */
 export const Part01Schema = z.pipe(
-  oneOf(content01, { type: kinds, metadata: present(struct) }),
+  oneOf(content01, { type: kinds, metadata: presenceField(struct) }),
   z.transform((part, context) => ({ ...part, type: kindOf(part, part.type, context) }))
 )
 

@@ -52,14 +52,14 @@ export function toTask01(
   { id: taskId, contextId, status, artifacts, history, metadata }: Task,
   { id, follows }: Known
 ): Task01 {
-  const beside = { ...(taskId !== id && { taskId }), ...(follows !== undefined && { follows }), ...stateBeside(status) }
+  const beside = { ...(taskId !== id && { taskId }), ...(follows !== undefined && { follows }), ...extraState(status) }
   return {
     id,
     ...(contextId !== undefined && { sessionId: contextId }),
     status: toStatus01(status),
     ...(artifacts && { artifacts: artifacts.map((artifact, index) => toArtifact01(artifact, index)) }),
     ...(history && { history: history.map(toMessage01) }),
-    ...toldBeside(metadata, beside)
+    ...extraMetadata(metadata, beside)
   }
 }
 
@@ -133,7 +133,7 @@ export class Events01 {
           id,
           status: toStatus01(status),
           final: this.#isLast(status.state),
-          ...toldBeside(metadata, stateBeside(status))
+          ...extraMetadata(metadata, extraState(status))
         }
       ]
     }
@@ -185,13 +185,13 @@ function toArtifact01({ artifactId, name, description, parts, metadata }: Artifa
   }
 }
 
-function stateBeside({ state }: TaskStatus): { readonly state?: string } {
+function extraState({ state }: TaskStatus): { readonly state?: string } {
   const name = UNKNOWN_TO_01.get(state)
   return name === undefined ? {} : { state: name }
 }
 
 /** Adds values that 0.1 lacks to metadata. */
-function toldBeside(metadata: Metadata | undefined, beside: Metadata): { readonly metadata?: Metadata } {
+function extraMetadata(metadata: Metadata | undefined, beside: Metadata): { readonly metadata?: Metadata } {
   if (Object.keys(beside).length === 0) return metadata ? { metadata } : {}
   return { metadata: { ...metadata, [TASK_OF_01]: beside } }
 }
@@ -250,14 +250,19 @@ function schemeName(scheme: SecurityScheme): string {
 /** The past of a task under its id of 0.1: the messages of the negotiation, and its earlier tasks. */
 export interface Past {
   readonly negotiated: readonly Message[]
-  readonly rounds: readonly Task[]
+  readonly earlierTasks: readonly Task[]
 }
 
 /**
  * The task of an id of 0.1, with the content of its past in front: the messages of its negotiation, those of its earlier tasks, each with its
  * final status message, and their artifacts. `historyLength` counts the messages of all.
  */
-export function withPast(task: Task, { negotiated, rounds }: Past, id: string, historyLength?: number): Task {
+export function withPast(
+  task: Task,
+  { negotiated, earlierTasks: rounds }: Past,
+  id: string,
+  historyLength?: number
+): Task {
   if (rounds.length + negotiated.length === 0) return task
   const said = rounds.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
   const history = newest(

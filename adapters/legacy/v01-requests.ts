@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type * as z from 'zod'
-import { list, optionalId, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
+import { list, optionalId, optionalText, presenceField, requiredField } from '../../machines/protocol/codec/fields.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { identifier, int32, nonEmptyText, struct } from '../../machines/protocol/codec/values.ts'
 import type { Message as Message10 } from '../../machines/protocol/parts.ts'
@@ -44,39 +44,44 @@ export function isCancellation({ messageId }: Pick<Message10, 'messageId'>, id: 
 }
 
 const Message = message({
-  role: required(word('user')),
-  parts: required(list(Part01Schema, { min: 1 })),
-  metadata: present(struct)
+  role: requiredField(word('user')),
+  parts: requiredField(list(Part01Schema, { min: 1 })),
+  metadata: presenceField(struct)
 })
 
 const PushConfig = message({
-  url: required(nonEmptyText),
+  url: requiredField(nonEmptyText),
   token: optionalText,
-  authentication: present(message({ schemes: required(list(nonEmptyText, { min: 1 })), credentials: optionalText }))
+  authentication: presenceField(
+    message({ schemes: requiredField(list(nonEmptyText, { min: 1 })), credentials: optionalText })
+  )
 })
 
 /** The params of `tasks/send` and `tasks/sendSubscribe`. */
 export const SendParams01 = message({
-  id: required(identifier),
+  id: requiredField(identifier),
   sessionId: optionalId,
-  message: required(Message),
-  pushNotification: present(PushConfig),
-  historyLength: present(int32()),
-  metadata: present(struct)
+  message: requiredField(Message),
+  pushNotification: presenceField(PushConfig),
+  historyLength: presenceField(int32()),
+  metadata: presenceField(struct)
 })
 
 /** The params of `tasks/get` and `tasks/resubscribe`. */
 export const GetParams01 = message({
-  id: required(identifier),
-  historyLength: present(int32()),
-  metadata: present(struct)
+  id: requiredField(identifier),
+  historyLength: presenceField(int32()),
+  metadata: presenceField(struct)
 })
 
 /** The params of `tasks/cancel` and `tasks/pushNotification/get`. */
-export const IdParams01 = message({ id: required(identifier), metadata: present(struct) })
+export const IdParams01 = message({ id: requiredField(identifier), metadata: presenceField(struct) })
 
 /** The params of `tasks/pushNotification/set`. */
-export const SetPushParams01 = message({ id: required(identifier), pushNotificationConfig: required(PushConfig) })
+export const SetPushParams01 = message({
+  id: requiredField(identifier),
+  pushNotificationConfig: requiredField(PushConfig)
+})
 
 /** Converts a message of 0.1 to SendMessage. It gets an id, which 0.1 lacks; the session is the context. */
 export function toSendMessage({

@@ -5,7 +5,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { type CallContext, counted } from '../../runtime/access/call-context.ts'
+import { type CallContext, countRejected } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
@@ -50,7 +50,7 @@ type Events = AsyncGenerator<Event01, void, undefined>
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
-  const { capabilities, countStray, negotiates, opensTasks } = runtime.settings
+  const { capabilities, countRejected: countStray, negotiates, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, webhookWriter(negotiates))
 
@@ -62,7 +62,7 @@ export function dialect01(runtime: Runtime): Dialect {
     answer: async (given, call) => {
       try {
         return await run(
-          counted(countStray, call, given, () => checkedParams(schema, given, limits)),
+          countRejected(countStray, call, given, () => checkedParams(schema, given, limits)),
           { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 }
         )
       } catch (error) {
@@ -79,7 +79,7 @@ export function dialect01(runtime: Runtime): Dialect {
     async *events(given, call) {
       try {
         yield* run(
-          counted(countStray, call, given, () => checkedParams(schema, given, limits)),
+          countRejected(countStray, call, given, () => checkedParams(schema, given, limits)),
           { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 }
         )
       } catch (error) {
@@ -121,7 +121,12 @@ export function dialect01(runtime: Runtime): Dialect {
     const rounds = await earlier(task, id, call)
     const [first = task] = rounds
     return toTask01(
-      withPast(task, { rounds, negotiated: await negotiated(id, task.contextId, first.id, call) }, id, historyLength),
+      withPast(
+        task,
+        { earlierTasks: rounds, negotiated: await negotiated(id, task.contextId, first.id, call) },
+        id,
+        historyLength
+      ),
       { id, follows }
     )
   }
@@ -241,7 +246,7 @@ const webhookWriter =
     const rounds = task.id === id ? [] : await before.rounds()
     const [first = task] = rounds
     const negotiated = negotiates && task.id !== id ? negotiatedIn(await before.messages(first), id) : []
-    const shown = withPast(task, { rounds, negotiated }, id)
+    const shown = withPast(task, { earlierTasks: rounds, negotiated }, id)
     return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }
   }
 

@@ -4,14 +4,14 @@ import {
   optionalId,
   optionalList,
   optionalText,
-  present,
-  required
+  presenceField,
+  requiredField
 } from '../../machines/protocol/codec/fields.ts'
 import { isObject, type JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
-import { flag, identifier, int32, nonEmptyText, struct, text } from '../../machines/protocol/codec/values.ts'
+import { flag, identifier, int32, nonEmptyText, struct, anyString } from '../../machines/protocol/codec/values.ts'
 import type { RestRequest } from '../json-rpc/dialect.ts'
-import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from '../v03/proto.ts'
+import { answerTranslator, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from '../v03/proto.ts'
 import { checkedParams, Part03Schema, word } from './parts.ts'
 
 /** A JSON-RPC method of 0.3. */
@@ -24,41 +24,45 @@ export interface Method03 {
 }
 
 const Message = message({
-  kind: present(word('message')),
-  messageId: required(identifier),
+  kind: presenceField(word('message')),
+  messageId: requiredField(identifier),
   contextId: optionalId,
   taskId: optionalId,
-  role: required(word('user', 'agent')),
-  parts: required(list(Part03Schema, { min: 1 })),
-  metadata: present(struct),
+  role: requiredField(word('user', 'agent')),
+  parts: requiredField(list(Part03Schema, { min: 1 })),
+  metadata: presenceField(struct),
   extensions: optionalList(nonEmptyText),
   referenceTaskIds: optionalList(identifier)
 })
 
 const PushConfig = message({
   id: optionalId,
-  url: required(nonEmptyText),
+  url: requiredField(nonEmptyText),
   token: optionalText,
-  authentication: present(message({ schemes: optionalList(text), credentials: optionalText }))
+  authentication: presenceField(message({ schemes: optionalList(anyString), credentials: optionalText }))
 })
 
 const Configuration = message({
   acceptedOutputModes: optionalList(nonEmptyText),
-  pushNotificationConfig: present(PushConfig),
-  historyLength: present(int32()),
-  blocking: present(flag)
+  pushNotificationConfig: presenceField(PushConfig),
+  historyLength: presenceField(int32()),
+  blocking: presenceField(flag)
 })
 
 const SendParams = message({
-  message: required(Message),
-  configuration: present(Configuration),
-  metadata: present(struct)
+  message: requiredField(Message),
+  configuration: presenceField(Configuration),
+  metadata: presenceField(struct)
 })
-const IdParams = message({ id: required(identifier), metadata: present(struct) })
-const GetParams = message({ id: required(identifier), historyLength: present(int32()), metadata: present(struct) })
-const SetPushParams = message({ taskId: required(identifier), pushNotificationConfig: required(PushConfig) })
-const GetPushParams = message({ id: required(identifier), pushNotificationConfigId: optionalId })
-const DeletePushParams = message({ id: required(identifier), pushNotificationConfigId: required(identifier) })
+const IdParams = message({ id: requiredField(identifier), metadata: presenceField(struct) })
+const GetParams = message({
+  id: requiredField(identifier),
+  historyLength: presenceField(int32()),
+  metadata: presenceField(struct)
+})
+const SetPushParams = message({ taskId: requiredField(identifier), pushNotificationConfig: requiredField(PushConfig) })
+const GetPushParams = message({ id: requiredField(identifier), pushNotificationConfigId: optionalId })
+const DeletePushParams = message({ id: requiredField(identifier), pushNotificationConfigId: requiredField(identifier) })
 
 /** The methods of 0.3, each also with dots in its name: the guides once wrote `message.send`. */
 const METHODS = new Map<string, Method03>([
@@ -123,8 +127,8 @@ const byIds: Row['params'] = (_, [id, pushNotificationConfigId]) => ({ id, pushN
 const asItIs = () => (result: unknown) => result
 
 const ROWS: readonly Row[] = [
-  row('POST', /^\/v1\/message:send$/, 'message/send', ({ body }) => fromProtoSend(body), asAsked),
-  row('POST', /^\/v1\/message:stream$/, 'message/stream', ({ body }) => fromProtoSend(body), asAsked),
+  row('POST', /^\/v1\/message:send$/, 'message/send', ({ body }) => fromProtoSend(body), answerTranslator),
+  row('POST', /^\/v1\/message:stream$/, 'message/stream', ({ body }) => fromProtoSend(body), answerTranslator),
   row(
     'GET',
     new RegExp(`${TASK}$`),
@@ -133,8 +137,8 @@ const ROWS: readonly Row[] = [
     () => toProtoTask
   ),
   row('POST', new RegExp(`${TASK}:cancel$`), 'tasks/cancel', byId, () => toProtoTask),
-  row('GET', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
-  row('POST', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
+  row('GET', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, answerTranslator),
+  row('POST', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, answerTranslator),
   row(
     'POST',
     new RegExp(`${PUSH}$`),

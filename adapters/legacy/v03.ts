@@ -3,7 +3,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
-import { type CallContext, counted } from '../../runtime/access/call-context.ts'
+import { type CallContext, countRejected } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
@@ -24,9 +24,9 @@ type Events = AsyncGenerator<Event03, void, undefined>
  * compatibility layer translates; validation and the ends of streams are added here. A request in the form of later drafts,
  * without `kind`, is answered in that form.
  */
-export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
+export function createDialect03(runtime: Runtime, options?: Card03Options): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
-  const { capabilities, countStray } = runtime.settings
+  const { capabilities, countRejected: countStray } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(BARE, writeBare)
 
@@ -68,7 +68,7 @@ export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
 
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
-    const params = counted(countStray, call, given, () => params03(method, given, limits))
+    const params = countRejected(countStray, call, given, () => params03(method, given, limits))
     if (name === 'agent/getAuthenticatedExtendedCard')
       return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }), options)
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
@@ -76,7 +76,7 @@ export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
   }
 
   async function* stream(method: Method03, given: unknown, call: CallContext): Events {
-    const params = counted(countStray, call, given, () => params03(method, given, limits))
+    const params = countRejected(countStray, call, given, () => params03(method, given, limits))
     if (method.name === 'tasks/resubscribe') yield* resubscribed(params, call)
     else for await (const event of told(method.name, params, call)) yield closing(event)
   }

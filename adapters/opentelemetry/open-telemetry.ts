@@ -64,23 +64,23 @@ class OpenSpan implements TelemetrySpan {
   }
 
   set(attributes: SpanStart['attributes']): void {
-    this.#tell(() => this.#span.setAttributes(attributes))
+    this.#record(() => this.#span.setAttributes(attributes))
   }
 
   event(name: string, attributes: SpanStart['attributes']): void {
-    this.#tell(() => this.#span.addEvent(name, attributes))
+    this.#record(() => this.#span.addEvent(name, attributes))
   }
 
   link(carrier: TraceCarrier): void {
     const { propagation, trace, ROOT_CONTEXT } = this.#api
-    this.#tell(() => {
+    this.#record(() => {
       const context = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, carrier))
       if (context) this.#span.addLink({ context })
     })
   }
 
   end(errorType?: string): void {
-    this.#tell(() => {
+    this.#record(() => {
       if (errorType !== undefined)
         this.#span.setAttribute(ATTRIBUTES.errorType, errorType).setStatus({ code: this.#api.SpanStatusCode.ERROR })
       this.#span.end()
@@ -88,7 +88,7 @@ class OpenSpan implements TelemetrySpan {
     this.#isOver = true
   }
 
-  #tell(tell: () => void): void {
+  #record(tell: () => void): void {
     if (!this.#isOver) quietly(this.#api, tell)
   }
 }

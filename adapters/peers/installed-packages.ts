@@ -53,7 +53,7 @@ export function knownFailure(name: string, version: string, node = NODE): string
 }
 
 /** That a version of a package is not tested. `undefined` if it is, or if the table does not have the package. */
-export function untested(name: string, version: string): string | undefined {
+export function untestedWarning(name: string, version: string): string | undefined {
   const { tested } = testedPackage(name) ?? {}
   const [oldest, newest] = [tested?.[0], tested?.at(-1)]
   if (!tested || !oldest || !newest) return undefined
@@ -81,7 +81,7 @@ export function checkPackages(names: readonly PackageName[], versionOf = install
     if (failure) throw new TypeError(`${failure}. Run: npm install ${installable(name)}`)
     if (noted.has(name)) continue
     noted.add(name)
-    const warning = version && untested(name, version)
+    const warning = version && untestedWarning(name, version)
     if (warning && isMainThread)
       process.emitWarning(`${warning}. If something fails, run: npm install ${installable(name)}`, {
         code: 'TASKCHART_PACKAGE'

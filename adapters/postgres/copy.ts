@@ -8,12 +8,12 @@ import {
   type CopySource,
   type CopyTarget
 } from '../rows/copied-rows.ts'
-import { type Cell, originalText, StorageError, storedText, sumOf, thisHolder } from '../rows/damage.ts'
-import { checkReadable, SHARDS } from './schema/migrate.ts'
-import { Owner } from './session/owner.ts'
+import { type Cell, originalText, StorageError, storedText, checksumOf, thisHolder } from '../rows/damage.ts'
+import { checkMigrated, SHARDS } from './schema/migrate.ts'
+import { DatabaseOwner } from './session/owner.ts'
 import { placeName, poolOf } from './session/pool.ts'
-import type { Field, Session } from './session/session.ts'
-import { binaryArray, type ColumnType, keyOf, shardOf } from './write/row-shapes.ts'
+import type { PostgresCell, Session } from './session/session.ts'
+import { binaryArray, type ColumnType, nameKeyOf, shardOf } from './write/row-shapes.ts'
 
 /** A table: its key, its column with a long text, all columns in the order of the checksum, and those that this leaves out. */
 interface Shape {
@@ -125,7 +125,7 @@ const SCHEMA = 'taskchart'
 async function owned(url: string, logger: Logger, isTarget: boolean) {
   const place = placeName(url, 'db copy')
   const pool = poolOf(url, 2)
-  const owner = new Owner({
+  const owner = new DatabaseOwner({
     pool,
     place,
     schema: SCHEMA,
@@ -139,7 +139,7 @@ async function owned(url: string, logger: Logger, isTarget: boolean) {
     await pool.end()
   }
   try {
-    if (!isTarget) await checkReadable(pool, SCHEMA, place)
+    if (!isTarget) await checkMigrated(pool, SCHEMA, place)
     await owner.open()
     const { session, shards } = owner.owned
     // One statement may go through a whole table.
@@ -169,7 +169,7 @@ async function* pagesOf(session: Session, table: CopiedTable): AsyncGenerator<Co
   const next = `WHERE (${order}) > (${key.map((name, i) => `$${i + 1}::${columns[name]}`).join(', ')})`
   for (let rows = await session.once(page('')); rows.length > 0;) {
     yield rows.map(fields => copiedRow(table, fields))
-    const last = rows.at(-1) as Field[]
+    const last = rows.at(-1) as PostgresCell[]
     rows = await session.once(
       page(next),
       key.map(name => last[names.indexOf(name)])
@@ -177,7 +177,7 @@ async function* pagesOf(session: Session, table: CopiedTable): AsyncGenerator<Co
   }
 }
 
-function copiedRow(table: CopiedTable, fields: readonly Field[]): CopiedRow {
+function copiedRow(table: CopiedTable, fields: readonly PostgresCell[]): CopiedRow {
   const { columns, unsummed } = SHAPES[table]
   const cells: Record<string, Cell> = {}
   const summed: Cell[] = []
@@ -186,11 +186,11 @@ function copiedRow(table: CopiedTable, fields: readonly Field[]): CopiedRow {
     cells[camelCase(name)] = cell
     if (name !== unsummed) summed.push(cell)
   }
-  const isDamaged = Number(fields.at(-1)) !== sumOf(summed)
+  const isDamaged = Number(fields.at(-1)) !== checksumOf(summed)
   return { cells: { ...cells, ...nameIn(table, cells) }, isDamaged }
 }
 
-function cellOf(type: ColumnType, field: Field): Cell {
+function cellOf(type: ColumnType, field: PostgresCell): Cell {
   if (field === null || type === 'text') return field
   return type === 'bool' ? field === 't' : Number(field)
 }
@@ -274,7 +274,7 @@ async function withShards(
       cells: {
         ...cells,
         shard,
-        ...(name !== undefined && { key: keyOf(String(name)) }),
+        ...(name !== undefined && { key: nameKeyOf(String(name)) }),
         ...(isOfTask && (tasks.get(Number(cells.task)) ?? { context: 0 }))
       },
       isDamaged
@@ -288,7 +288,7 @@ async function insert(session: Session, table: CopiedTable, rows: readonly Copie
   const types: readonly ColumnType[] = [...Object.values(columns), 'int8']
   const lines = rows.map(({ cells, isDamaged }) => {
     const own = Object.entries(columns).map(([name, type]) => typed(type, cells[camelCase(name)] ?? null))
-    return [...own, sumOf(own.filter((_, i) => names[i] !== unsummed)) + Number(isDamaged)]
+    return [...own, checksumOf(own.filter((_, i) => names[i] !== unsummed)) + Number(isDamaged)]
   })
   const values = types.map((type, i) =>
     binaryArray(

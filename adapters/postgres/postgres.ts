@@ -4,11 +4,11 @@ import type { Store } from '../../runtime/store/store.ts'
 import { StorageError, thisHolder } from '../rows/damage.ts'
 import type { StoreReader } from '../rows/store-reader.ts'
 import { ReadQueue } from './read/read-queue.ts'
-import { Reads } from './read/reads.ts'
-import { checkReadable, SHARDS } from './schema/migrate.ts'
-import { Owner } from './session/owner.ts'
+import { PostgresReads } from './read/reads.ts'
+import { checkMigrated, SHARDS } from './schema/migrate.ts'
+import { DatabaseOwner } from './session/owner.ts'
 import type { PostgresPool } from './session/pool.ts'
-import { reasonOf } from './session/session.ts'
+import { postgresReasonOf } from './session/session.ts'
 import { connectionsOf, readsOf, storeOf } from './store.ts'
 
 export { StorageError } from '../rows/damage.ts'
@@ -60,7 +60,7 @@ export async function postgresStore(place: string | PostgresPool, options: Postg
   const { schema = 'taskchart', readers = 4, shards = SHARDS, logger = consoleLogger } = options
   const connections = connectionsOf(place, readers, 'postgresStore')
   const { pool, name, end } = connections
-  const owner = new Owner({ pool, place: name, schema, shards, holder: thisHolder(), logger })
+  const owner = new DatabaseOwner({ pool, place: name, schema, shards, holder: thisHolder(), logger })
   try {
     await owner.open()
   } catch (error) {
@@ -88,18 +88,18 @@ export async function readPostgres(
   const { schema = 'taskchart', logger = consoleLogger } = options
   const { pool, name, end } = connectionsOf(place, 1, 'readPostgres')
   try {
-    await checkReadable(pool, schema, name)
+    await checkMigrated(pool, schema, name)
   } catch (error) {
     await end()
     throw error instanceof StorageError
       ? error
-      : new StorageError(`${name} cannot be used: ${reasonOf(error)}.`, { cause: error })
+      : new StorageError(`${name} cannot be used: ${postgresReasonOf(error)}.`, { cause: error })
   }
   const queue = new ReadQueue({ pool, schema, place: name, sessions: 1 })
   let closed: Promise<void> | undefined
   return {
     ...readsOf(queue, message => logger.error(message, { database: name })),
-    scopes: () => queue.read('', session => new Reads(session, () => {}).scopes()),
+    scopes: () => queue.read('', session => new PostgresReads(session, () => {}).scopes()),
     close: () => (closed ??= queue.close().then(end))
   }
 }

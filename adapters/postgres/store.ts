@@ -3,9 +3,9 @@ import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce } from '../rows/damage.ts'
-import { readsBy, userOf, type StoreReads } from '../rows/store-reader.ts'
+import { readsBy, quotaUserOf, type StoreReads } from '../rows/store-reader.ts'
 import { ReadQueue } from './read/read-queue.ts'
-import { Reads } from './read/reads.ts'
+import { PostgresReads } from './read/reads.ts'
 import type { ShardOwner } from './session/owner.ts'
 import { isPool, placeName, poolOf, type PostgresPool } from './session/pool.ts'
 import { type OrderedChange, Sweeper, Writer } from './write/writer.ts'
@@ -14,7 +14,7 @@ import { type OrderedChange, Sweeper, Writer } from './write/writer.ts'
 const OTHER_CONNECTIONS = 2
 
 /** The connections of a store or a reader. */
-export interface Connections {
+export interface PostgresConnections {
   readonly pool: PostgresPool
   /** The database's name for messages, without credentials. */
   readonly name: string
@@ -29,7 +29,7 @@ export function connectionsOf(
   readers: number,
   taker: string,
   others = OTHER_CONNECTIONS
-): Connections {
+): PostgresConnections {
   const name = placeName(place, taker)
   if (!isPool(place)) {
     const pool = poolOf(place, readers + others)
@@ -46,7 +46,7 @@ export function connectionsOf(
 /** The store in a database for the owner of its shards, or of some. */
 export function storeOf(
   owner: ShardOwner,
-  { pool, name, sessions, end }: Connections,
+  { pool, name, sessions, end }: PostgresConnections,
   schema: string,
   logger: Logger
 ): Store {
@@ -98,8 +98,8 @@ export function storeOf(
 export function readsOf(queue: ReadQueue, report: (message: string) => void, check = () => {}): StoreReads {
   return readsBy(async (name, args) => {
     check()
-    return queue.read(userOf(args[0]), async session => {
-      const reads = new Reads(session, ({ message }) => report(message))
+    return queue.read(quotaUserOf(args[0]), async session => {
+      const reads = new PostgresReads(session, ({ message }) => report(message))
       try {
         return await (reads[name] as (...args: readonly unknown[]) => Promise<unknown>).apply(reads, [...args])
       } catch (error) {

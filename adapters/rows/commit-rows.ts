@@ -159,7 +159,7 @@ export interface CountChange {
 }
 
 /** A removal, or a change of webhooks or of counts. */
-export type Change =
+export type StoreChange =
   | { readonly sweep: SweepBounds; readonly limit: number }
   | { readonly erase: Erasure }
   | { readonly webhooks: WebhookChange }
@@ -169,24 +169,24 @@ export type Change =
 export type Changed = number | WebhookChanged
 
 /** A result. An error is sent between threads as its message, and its code if it is an A2AError. */
-export type Outcome<T> = { readonly value: T } | { readonly failure: string; readonly code: ErrorCode | undefined }
+export type StoreOutcome<T> = { readonly value: T } | { readonly failure: string; readonly code: ErrorCode | undefined }
 
 /** Runs a function, and returns its outcome. */
-export function outcomeOf<T>(run: () => T): Outcome<T> {
+export function outcomeOf<T>(run: () => T): StoreOutcome<T> {
   try {
     return { value: run() }
   } catch (error) {
-    return failureOf(error)
+    return failedOutcome(error)
   }
 }
 
 /** An error as an outcome. */
-export function failureOf(error: unknown): Outcome<never> {
+export function failedOutcome(error: unknown): StoreOutcome<never> {
   return { failure: (error as Error).message, code: isA2AError(error) ? error.code : undefined }
 }
 
 /** The value of an outcome. Throws its error. */
-export function valueOf<T>(outcome: Outcome<T>): T {
+export function valueOf<T>(outcome: StoreOutcome<T>): T {
   if ('value' in outcome) return outcome.value
   throw outcome.code === undefined ? new StorageError(outcome.failure) : new A2AError(outcome.code, outcome.failure)
 }

@@ -46,7 +46,7 @@ export const PAGE_ROWS = 1000
 export const PAGE_CHARACTERS = 1024 * 1024
 
 /** The number of rows of a table after which `tell` hears how far the copy is. */
-const TOLD_ROWS = 100_000
+const REPORTED_ROWS = 100_000
 
 /** Copies everything. `tell` hears after many rows of a table how many there were so far. Rejects if the signal aborts. */
 export async function copyRows(
@@ -63,7 +63,7 @@ export async function copyRows(
       await target.add(table, rows)
       copied += rows.length
       counts.damaged += rows.filter(({ isDamaged }) => isDamaged).length
-      if (copied % TOLD_ROWS < rows.length && copied >= TOLD_ROWS) tell(table, copied)
+      if (copied % REPORTED_ROWS < rows.length && copied >= REPORTED_ROWS) tell(table, copied)
     }
     if (table === 'tasks') counts.tasks = copied
   }

@@ -7,7 +7,7 @@ import type { Logger } from '../../runtime/ports/logger.ts'
 export type Cell = string | number | boolean | null
 
 /** A checksum over cells, their types and their lengths. */
-export function sumOf(cells: readonly Cell[]): number {
+export function checksumOf(cells: readonly Cell[]): number {
   return crc32(cells.map(cell => (typeof cell === 'string' ? `${cell.length}:${cell}` : String(cell))).join())
 }
 
@@ -25,7 +25,7 @@ export function reading<T>(what: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    if (error instanceof DamagedRow) throw damaged(what, error)
+    if (error instanceof DamagedRow) throw damageError(what, error)
     throw error
   }
 }
@@ -42,7 +42,7 @@ export function unlessDamaged<T>(read: () => T, report: (error: DamagedRow) => v
 }
 
 /** The error for a client that requests damaged data. */
-export function damaged(what: string, cause: unknown): A2AError {
+export function damageError(what: string, cause: unknown): A2AError {
   return new A2AError('InternalError', `${what} cannot be read: its stored data is damaged.`, { cause })
 }
 

@@ -43,7 +43,7 @@ export function readsBy(read: (name: ReadName, args: readonly unknown[]) => Prom
 }
 
 /** The user whose quota a read counts against; empty for reads of the runtime. */
-export function userOf(scope: unknown): string {
+export function quotaUserOf(scope: unknown): string {
   const { tenant, principal } = Object(scope) as Partial<Scope>
   return tenant === undefined || principal === undefined ? '' : userName({ tenant, principal })
 }

@@ -1,4 +1,4 @@
-import { type Change, type Changed, type CommitRows, type Outcome, valueOf } from './commit-rows.ts'
+import { type StoreChange, type Changed, type CommitRows, type StoreOutcome, valueOf } from './commit-rows.ts'
 import { LeastCostQueue } from './least-cost-queue.ts'
 
 /** The maximum number of commits in a batch, which bounds the wait of later calls. */
@@ -8,7 +8,7 @@ const COMMITS_A_BATCH = 256
 export const CHARACTERS_A_BATCH = 256 * 1024
 
 /** A pending call. */
-export interface Waiting<T> {
+export interface QueuedCall<T> {
   readonly resolve: (value: T) => void
   readonly reject: (error: unknown) => void
 }
@@ -18,14 +18,14 @@ export interface WriteBatch {
   /** The length of the commits; a change counts as a full batch. */
   characters: number
   readonly commits: CommitRows[]
-  readonly waiting: Waiting<boolean>[]
-  change: { readonly what: Change; readonly waiting: Waiting<Changed> } | undefined
+  readonly waiting: QueuedCall<boolean>[]
+  change: { readonly what: StoreChange; readonly waiting: QueuedCall<Changed> } | undefined
 }
 
 /** A waiting commit or change. Its cost is in characters. */
 type Write = { readonly cost: number } & (
-  | { readonly rows: CommitRows; readonly waiting: Waiting<boolean> }
-  | { readonly what: Change; readonly waiting: Waiting<Changed> }
+  | { readonly rows: CommitRows; readonly waiting: QueuedCall<boolean> }
+  | { readonly what: StoreChange; readonly waiting: QueuedCall<Changed> }
 )
 
 /**
@@ -39,11 +39,11 @@ export class WriteQueue {
     return this.#writes.size
   }
 
-  addCommit(rows: CommitRows, waiting: Waiting<boolean>): void {
+  addCommit(rows: CommitRows, waiting: QueuedCall<boolean>): void {
     this.#writes.add(userName(rows), { cost: charactersIn(rows), rows, waiting })
   }
 
-  addChange(what: Change, waiting: Waiting<Changed>): void {
+  addChange(what: StoreChange, waiting: QueuedCall<Changed>): void {
     this.#writes.add(changerOf(what), { cost: CHARACTERS_A_BATCH, what, waiting })
   }
 
@@ -100,7 +100,7 @@ export function userName({ tenant, principal }: { readonly tenant: string; reado
 }
 
 /** The principal of a change; empty for the runtime itself. */
-function changerOf(change: Change): string {
+function changerOf(change: StoreChange): string {
   if ('erase' in change) return userName(change.erase)
   return 'webhooks' in change && 'scope' in change.webhooks ? userName(change.webhooks.scope) : ''
 }
@@ -115,7 +115,7 @@ function charactersIn({ snapshot, log, tasks, journal, sends }: CommitRows): num
 }
 
 /** Settles a pending call. */
-export function settle<T>({ resolve, reject }: Waiting<T>, outcome: Outcome<T>): void {
+export function settle<T>({ resolve, reject }: QueuedCall<T>, outcome: StoreOutcome<T>): void {
   try {
     resolve(valueOf(outcome))
   } catch (error) {

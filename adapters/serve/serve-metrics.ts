@@ -4,9 +4,9 @@ import type { Runtime } from '../../runtime/index.ts'
 import { checkArgument, checkOptions, type OptionKinds, withMembers } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Metric, MetricDefinition, MetricSource } from '../../runtime/telemetry-port.ts'
-import { type AllowList, originRefusal, pathOf, targetOf } from '../entry/admission.ts'
+import { type AllowList, originRefusal, requestPathOf, targetOf } from '../entry/admission.ts'
 import { bindError } from '../entry/bind.ts'
-import { ADDRESS, addressOf, checkPort } from '../entry/listen.ts'
+import { ADDRESS, serverUrlOf, checkPort } from '../entry/listen.ts'
 
 /** Where metrics are served. */
 export interface MetricsOptions {
@@ -65,7 +65,7 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
     server.closeAllConnections()
     await closed
   }
-  return { url: addressOf(server, PATH), close: () => (closing ??= close()) }
+  return { url: serverUrlOf(server, PATH), close: () => (closing ??= close()) }
 }
 
 async function answer(runtime: Runtime, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -84,7 +84,7 @@ async function answerTo(runtime: Runtime, request: IncomingMessage): Promise<[st
   if ('status' in target) return [target.status, `${target.message}\n`]
   const refusal = originRefusal(request.headers.origin, target.host, ALLOWED)
   if (refusal) return [refusal.status, `${refusal.message}\n`]
-  if (pathOf(request) !== PATH) return [404, `The metrics are at ${PATH}.\n`]
+  if (requestPathOf(request) !== PATH) return [404, `The metrics are at ${PATH}.\n`]
   if (request.method !== 'GET' && request.method !== 'HEAD') return [405, 'Metrics are read with GET.\n']
   try {
     return [200, await metricsText(runtime)]

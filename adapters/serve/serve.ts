@@ -8,7 +8,7 @@ import { A_PATH, ADDRESS, checkPath, listen, type Address } from '../entry/liste
 import { httpHandler, type HandlerOptions } from '../http/handler.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
-import { beside, type SideApp, type PortBinding } from './side-app.ts'
+import { withExtension, type SideApp, type PortBinding } from './side-app.ts'
 
 /** The options of `serve`. */
 export interface ServeOptions extends Address {
@@ -71,7 +71,7 @@ async function serveHere(
   const own = await listen(
     address,
     runtime,
-    beside(inspector, httpHandler(runtime, { path, dialects, interfaces, webSocket: true }))
+    withExtension(inspector, httpHandler(runtime, { path, dialects, interfaces, webSocket: true }))
   )
   const sockets = attach(
     runtime,

@@ -32,7 +32,7 @@ export interface OpenBinding {
 }
 
 /** A handler that asks the other app first. */
-export function beside(other: SideApp | undefined, handler: Handler): Handler {
+export function withExtension(other: SideApp | undefined, handler: Handler): Handler {
   if (!other) return handler
   return (request, served) => {
     const answered = other.answer(request)

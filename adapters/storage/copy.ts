@@ -12,7 +12,7 @@ import { type Cell, StorageError } from '../rows/damage.ts'
 import { driverOf, type Database, type Value } from './driver.ts'
 import { createPrivately, logOf } from './file/file-header.ts'
 import { syncPath } from './file/maintenance.ts'
-import { migrate, prepareFile, realFile } from './file/open-file.ts'
+import { migrateSqlite, prepareFile, realFile } from './file/open-file.ts'
 import { tablesOf, type Tables } from './tables.ts'
 
 const WITH_SCOPE = 'scopes.tenant, scopes.principal, scopes.sum AS scopeSum'
@@ -79,7 +79,7 @@ export function sqliteCopyTarget(file: string): CopyTarget {
   const database = driverOf(undefined)(partial, false)
   // The file is of no use until it is synced as a whole.
   database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536')
-  migrate(database, partial)
+  migrateSqlite(database, partial)
   const tables = tablesOf(database)
   const scopeOf = scopesIn(tables)
   let isOpen = true

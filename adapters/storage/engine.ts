@@ -1,9 +1,9 @@
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { SweepBounds, Erasure } from '../../runtime/store/store.ts'
-import { BUSY_MS, type Database, reasonOf, rollBack, troubleOf } from './driver.ts'
+import { BUSY_MS, type Database, sqliteReasonOf, rollBack, classifySqliteError } from './driver.ts'
 import { APPLICATION_ID } from './file/file-header.ts'
 import { OpenFiles } from './file/open-file.ts'
-import { Reads, type ReportDamage } from './read/reads.ts'
+import { SqliteReads, type ReportSqliteDamage } from './read/reads.ts'
 import { TaskReader } from './read/task-reader.ts'
 import type { CommitRows, CountChange, WebhookChange } from '../rows/commit-rows.ts'
 import { tablesOf } from './tables.ts'
@@ -34,14 +34,14 @@ const KEPT_PAGES = 256
 const WRITE_PAGE_1 = `PRAGMA application_id = ${APPLICATION_ID}`
 
 /** The result of a commit: whether it won its race, or its error. */
-export type Outcome = boolean | Error
+export type CommitOutcome = boolean | Error
 
 /**
  * The engine of one file on one connection. Commits of a group share a transaction and a sync. It stops if the disk or the file is
  * broken, since the effect of a failed sync is unknown: every later call throws StorageError.
  */
 export class Engine {
-  readonly reads: Reads
+  readonly reads: SqliteReads
   readonly #file: string
   readonly #database: Database
   readonly #reader: TaskReader
@@ -60,12 +60,12 @@ export class Engine {
   #isClosed = false
   #broken: StorageError | undefined
 
-  constructor(database: Database, file: string, report: ReportDamage) {
+  constructor(database: Database, file: string, report: ReportSqliteDamage) {
     this.#database = database
     this.#file = file
     const tables = tablesOf(database)
     this.#reader = new TaskReader(database, tables)
-    this.reads = new Reads(database, tables, this.#reader, report)
+    this.reads = new SqliteReads(database, tables, this.#reader, report)
     this.#webhooks = new WebhookWriter(database, tables)
     this.#writer = new CommitWriter(database, tables, this.#webhooks)
     this.#removals = new Removals(database, tables)
@@ -82,7 +82,7 @@ export class Engine {
   }
 
   /** Writes commits in order, in one transaction. A failed one does not affect the others. */
-  commitAll(commits: readonly CommitRows[]): Outcome[] {
+  commitAll(commits: readonly CommitRows[]): CommitOutcome[] {
     if (commits.length === 0) return []
     try {
       return this.#transaction(() => {
@@ -91,7 +91,8 @@ export class Engine {
         return outcomes
       })
     } catch (error) {
-      if (this.#broken || troubleOf(error) === 'full' || commits.length === 1) return commits.map(() => error as Error)
+      if (this.#broken || classifySqliteError(error) === 'full' || commits.length === 1)
+        return commits.map(() => error as Error)
       return commits.flatMap(commit => this.commitAll([commit]))
     }
   }
@@ -119,7 +120,7 @@ export class Engine {
     return this.#transaction(() => this.#transitions.add(change))
   }
 
-  read<T>(read: (reads: Reads) => T): T {
+  read<T>(read: (reads: SqliteReads) => T): T {
     if (this.#broken) throw this.#broken
     try {
       return read(this.reads)
@@ -236,9 +237,9 @@ export class Engine {
       this.#broken ??= error
       this.close()
     }
-    if (troubleOf(error) !== 'broken') return error
+    if (classifySqliteError(error) !== 'broken') return error
     this.#broken ??= new StorageError(
-      `${this.#file} can no longer be used: ${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`,
+      `${this.#file} can no longer be used: ${sqliteReasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`,
       { cause: error }
     )
     return this.#broken

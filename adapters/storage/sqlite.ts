@@ -11,13 +11,13 @@ import type { Scope } from '../../runtime/store/rows.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './file/open-file.ts'
-import { Reads } from './read/reads.ts'
+import { SqliteReads } from './read/reads.ts'
 import { TaskReader } from './read/task-reader.ts'
 import { receivedTask, rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce, type StorageError } from '../rows/damage.ts'
 import { tablesOf } from './tables.ts'
 import { ThreadLink } from './thread/thread-link.ts'
-import { readsBy, userOf, type ReadName, type StoreReader } from '../rows/store-reader.ts'
+import { readsBy, quotaUserOf, type ReadName, type StoreReader } from '../rows/store-reader.ts'
 
 export type { DriverName } from './driver.ts'
 export { StorageError } from '../rows/damage.ts'
@@ -68,7 +68,7 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
     }
   )
   const reads = readsBy(async (name, args) => {
-    const json = await link.read({ name, args }, userOf(args[0]))
+    const json = await link.read({ name, args }, quotaUserOf(args[0]))
     return json === undefined ? undefined : JSON.parse(json)
   })
   return {
@@ -120,7 +120,7 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
     const tables = tablesOf(database)
     return {
       database,
-      reads: new Reads(database, tables, new TaskReader(database, tables), ({ message }) =>
+      reads: new SqliteReads(database, tables, new TaskReader(database, tables), ({ message }) =>
         logger.error(message, { file: path })
       )
     }

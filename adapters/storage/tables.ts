@@ -1,4 +1,4 @@
-import { DamagedRow, sumOf } from '../rows/damage.ts'
+import { DamagedRow, checksumOf } from '../rows/damage.ts'
 import type { Database, Statement, Value } from './driver.ts'
 
 type Cells = Readonly<Record<string, Value>>
@@ -30,12 +30,12 @@ class Table<Row extends { readonly [Column in keyof Row]: Value }> {
   /** Adds a row from cells, which may have more columns. A damaged one is written as such. */
   insertCells(row: Cells, isDamaged: boolean): void {
     const cells = this.#columns.map(column => row[column] as Value)
-    this.#insert.run(...cells, sumOf(cells) + Number(isDamaged))
+    this.#insert.run(...cells, checksumOf(cells) + Number(isDamaged))
   }
 
   /** Whether a row has the checksum of its cells. */
   isIntact(row: Cells): boolean {
-    return row.sum === sumOf(this.#columns.map(column => row[column] as Value))
+    return row.sum === checksumOf(this.#columns.map(column => row[column] as Value))
   }
 
   /** Prepares an update of `columns`, and of the sum, in the row with the cells of `key`. */
@@ -47,7 +47,7 @@ class Table<Row extends { readonly [Column in keyof Row]: Value }> {
     return row =>
       void statement.run(
         ...columns.map(column => row[column]),
-        sumOf(this.#cellsOf(row)),
+        checksumOf(this.#cellsOf(row)),
         ...key.map(column => row[column])
       )
   }

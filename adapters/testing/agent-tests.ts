@@ -7,7 +7,7 @@ import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } fro
 import { describeBargainMove } from './negotiation/model.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
-import { errorText, PathError } from './path-error.ts'
+import { locatedErrorText, PathError } from './path-error.ts'
 import { DrawError } from './plan/made-cases.ts'
 import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
 import { propertyName } from './plan/unmodelled.ts'
@@ -202,7 +202,7 @@ function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Drive
 
 /** Paths on which the chart throws, as lines to print, with advice if an actor's missing result may be the cause. */
 export function crashLines(crashes: Plan['crashes']): string[] {
-  const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${errorText(error)}`)
+  const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${locatedErrorText(error)}`)
   const guessed = new Set(crashes.flatMap(({ guessed }) => guessed))
   return [
     ...lines,
@@ -263,5 +263,5 @@ export function explainFailure(error: unknown): never {
 
 function wantedAndFound({ wanted, found, cause }: PathError): string {
   const shown = (value: unknown) => inspect(value, { depth: 8, breakLength: 120, compact: 4 })
-  return `  wanted: ${shown(wanted)}\n  found:  ${shown(found)}${cause === undefined ? '' : `\n  error:  ${errorText(cause)}`}`
+  return `  wanted: ${shown(wanted)}\n  found:  ${shown(found)}${cause === undefined ? '' : `\n  error:  ${locatedErrorText(cause)}`}`
 }

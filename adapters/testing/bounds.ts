@@ -31,7 +31,7 @@ interface Meter {
 const METER: Meter = { ms: () => performance.now(), bytes: () => process.memoryUsage().heapUsed }
 
 /** The bounds of one exploration, which begins now. */
-export class Bounds {
+export class ExplorationBounds {
   readonly #limit: number
   readonly #timeLimitMs: number
   readonly #memoryLimitBytes: number

@@ -17,7 +17,7 @@ export class PathError extends Error {
 }
 
 /** An author's error, with the line of the author's code that threw it, if its stack says so. */
-export function errorText(error: unknown): string {
+export function locatedErrorText(error: unknown): string {
   const lines = String(Object(error).stack)
     .split('\n')
     .filter(line => /^\s+at /.test(line))

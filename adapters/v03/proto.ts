@@ -30,7 +30,7 @@ function withBlocking(configuration: Json): Json {
 }
 
 /** Translates an answer to the form of the request's body. */
-export function asAsked(body: unknown): (event: Event03) => unknown {
+export function answerTranslator(body: unknown): (event: Event03) => unknown {
   return isPlain(body) ? event => event : toProtoEvent
 }
 

@@ -5,13 +5,20 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { Shares } from '../../runtime/access/shares.ts'
+import { SharedLimit } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
-import { pathOf, type Refusal } from '../entry/admission.ts'
+import { requestPathOf, type RefusedRequest } from '../entry/admission.ts'
 import type { Tap } from '../entry/connection.ts'
-import { answered, interfacesAt, originTaken, tenantIn, withScheme, type Offer } from '../entry/interfaces.ts'
-import { addressOf, agentUrl, basePath, FULL, GOING, type Listening } from '../entry/listen.ts'
+import {
+  acceptedUrl,
+  interfacesAt,
+  connectionOrigin,
+  tenantIn,
+  withScheme,
+  type OfferedBindings
+} from '../entry/interfaces.ts'
+import { serverUrlOf, joinAgentUrl, basePath, FULL, GOING, type ListeningServer } from '../entry/listen.ts'
 import { shareRefusal } from '../entry/received-requests.ts'
 import { takePath } from '../entry/upgrade-paths.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
@@ -43,7 +50,7 @@ const MOST_FRAGMENTS = 1024
 const CLOSE_TIMEOUT_MS = 5_000
 
 /** Accepts WebSockets on a listening server until it is closed; the server stays open. `tap` receives their frames. */
-export function attach(runtime: Runtime, server: Server, path: string, offer: Offer, tap?: Tap): Served {
+export function attach(runtime: Runtime, server: Server, path: string, offer: OfferedBindings, tap?: Tap): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
@@ -51,16 +58,16 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServedSocket, handleProtocols, ...bounds })
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
   const base = basePath(path)
-  const address = agentUrl(addressOf(server, ''), base)
+  const address = joinAgentUrl(serverUrlOf(server, ''), base)
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
   /** The interfaces to show to a connection to this host. */
-  const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? agentUrl(origin, base), offer))
-  const shares = new Shares(limits.connections, limits)
+  const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? joinAgentUrl(origin, base), offer))
+  const shares = new SharedLimit(limits.connections, limits)
   let isDraining = false
   let handshakes = 0
   let closing: Promise<void> | undefined
 
-  const refused = (socket: Socket, refusal: Refusal) => {
+  const refused = (socket: Socket, refusal: RefusedRequest) => {
     settings.counters.refused(refusal.status)
     refuse(socket, refusal)
   }
@@ -72,10 +79,10 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     if ('status' in shaken) return refused(socket, shaken)
     if (isDraining) return refused(socket, GOING)
     const { host, ...terms } = shaken
-    const sharer = settings.sharerOf(terms.principal, tenant)
+    const sharer = settings.ownerOf(terms.principal, tenant)
     const refusal = shareRefusal(shares, sharer)
     if (refusal) return refused(socket, refusal)
-    const interfaces = interfacesFor(originTaken(new URL(`http://${host}`).hostname, socket, settings.hosts))
+    const interfaces = interfacesFor(connectionOrigin(new URL(`http://${host}`).hostname, socket, settings.hosts))
     sockets.handleUpgrade(request, socket, head, (client: ServedSocket) => {
       shares.add(sharer)
       client.once('close', () => shares.add(sharer, -1))
@@ -87,7 +94,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   }
   const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(base, asked) !== undefined : undefined
   const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    upgrade(request, socket, head, tenantBelow(base, pathOf(request))).catch((error: unknown) => {
+    upgrade(request, socket, head, tenantBelow(base, requestPathOf(request))).catch((error: unknown) => {
       logger.error('a handshake failed', { error })
       refused(socket, broken())
     })
@@ -109,14 +116,14 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   }
   return {
     url: withScheme(address, 'ws'),
-    interfaces: interfacesAt(settings.publicUrl ?? answered(address, settings.hosts), offer),
+    interfaces: interfacesAt(settings.publicUrl ?? acceptedUrl(address, settings.hosts), offer),
     drain,
     close: () => (closing ??= close())
   }
 }
 
 /** Combines the WebSockets of a port with the port itself. */
-export function together(sockets: Served, own: Listening): Served {
+export function together(sockets: Served, own: ListeningServer): Served {
   let closing: Promise<void> | undefined
   return {
     url: sockets.url,
@@ -135,11 +142,11 @@ function tenantBelow(base: string, asked: string): string | undefined {
 }
 
 /** An internal error, whose details the client does not see. */
-function broken(): Refusal {
+function broken(): RefusedRequest {
   const error = new A2AError('InternalError')
   return { status: ERRORS.InternalError.http, message: error.message, error }
 }
 
-function elsewhere(path: string): Refusal {
+function elsewhere(path: string): RefusedRequest {
   return { status: 404, message: `The agent is at ${path}.` }
 }

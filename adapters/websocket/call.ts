@@ -1,5 +1,5 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import type { CallContext, Conditions, Room } from '../../runtime/access/call-context.ts'
+import type { CallContext, Conditions, Budget } from '../../runtime/access/call-context.ts'
 import { around, type Around, type RequestId } from '../json-rpc/envelope.ts'
 import type { CallTerms, TraceTerms } from '../json-rpc/service-parameters.ts'
 import { LargeAnswer, type LargeAnswers } from './large-answer.ts'
@@ -12,7 +12,7 @@ export interface ConnectionOfCalls {
 }
 
 /** What one request brings. */
-export interface CallOptions {
+export interface WebSocketCallOptions {
   readonly id: RequestId
   readonly terms: CallTerms
   /** Its size on the wire. */
@@ -52,7 +52,7 @@ export class Call implements CallContext {
 
   constructor(
     { caller, interfaces, largeAnswers }: ConnectionOfCalls,
-    { id, terms, bytes, signal, stop, traced }: CallOptions
+    { id, terms, bytes, signal, stop, traced }: WebSocketCallOptions
   ) {
     this.id = id
     this.stop = stop
@@ -85,9 +85,9 @@ export class Call implements CallContext {
     return this.#large
   }
 
-  readonly room: Room = bytes => {
+  readonly room: Budget = bytes => {
     this.#large ??= new LargeAnswer(this.#answers, this.id, this.activated, this.signal)
-    return this.#large.room(bytes)
+    return this.#large.reserve(bytes)
   }
 
   /** Ends the call, once, and releases the memory of a large answer. */

@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import { Unfinished, userOf } from '../../runtime/access/shares.ts'
+import { IncompleteBytes, sharerKeyOf } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { ReleasingMap } from '../../runtime/primitives/collections.ts'
 import { onAbort, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
-import { guarded, onReceived } from '../../runtime/primitives/received.ts'
+import { catchErrors, onReceived } from '../../runtime/primitives/received.ts'
 import { eachOf, type Seen } from '../../runtime/streams/task-stream.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
 import type { Method } from '../json-rpc/dialect.ts'
@@ -25,9 +25,9 @@ import {
 import { callTerms, type CallTerms, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import { FrameRate, FrameWatch, Refusals, tooFast, Intake } from './frame-limits.ts'
+import { FrameRate, FrameWatch, Refusals, tooFast, ReadPause } from './frame-limits.ts'
 import type { ConnectionTerms } from './handshake.ts'
-import { type Frame, Inbox } from './inbox.ts'
+import { type ReceivedFrame, Inbox } from './inbox.ts'
 import { readWholeFrames } from './incoming-frames.ts'
 import { LargeAnswers } from './large-answer.ts'
 import { Outbox, type ServedSocket } from './outbox.ts'
@@ -44,7 +44,7 @@ interface Serving {
 type Request = Extract<Envelope, { kind: 'request' }>
 
 /** The number of responses, which are meaningless from a client, before its connection is closed. */
-const STRAY_RESPONSES = 10
+const UNEXPECTED_RESPONSES = 10
 
 /** The maximum pause in the middle of a frame. */
 const UNFINISHED_MS = 30_000
@@ -61,7 +61,7 @@ export class Connection {
   /** The terms of requests without service parameters. */
   readonly #usual: CallTerms
   readonly #calls: ConnectionOfCalls
-  readonly #intake: Intake
+  readonly #readPause: ReadPause
   readonly #inbox: Inbox
   readonly #outbox: Outbox
   readonly #tap: Tap | undefined
@@ -70,7 +70,7 @@ export class Connection {
   readonly #expiresAtMs: number
   readonly #expiry: unknown
   readonly #frames = new FrameWatch()
-  readonly #unfinished: Unfinished
+  readonly #incompleteBytes: IncompleteBytes
   #silence: unknown
   readonly #refusals: Refusals
   /** The pending requests by their ids. */
@@ -79,7 +79,7 @@ export class Connection {
   #gone: AbortController | undefined
   readonly #stops = new StreamStops()
   #streams = 0
-  #strayResponses = 0
+  #unexpectedResponses = 0
 
   constructor(
     { runtime, methods, interfaces, tap }: Serving,
@@ -95,41 +95,41 @@ export class Connection {
       terms.extensions === '' ? plainTerms(terms.version) : callTerms(new Map(), terms, runtime.settings.extensions)
     const { tenant, principal } = terms
     const connection = {}
-    const sharer = runtime.settings.sharerOf(principal, tenant)
-    this.#unfinished = new Unfinished(runtime.settings.unfinished, sharer)
+    const sharer = runtime.settings.ownerOf(principal, tenant)
+    this.#incompleteBytes = new IncompleteBytes(runtime.settings.unfinished, sharer)
     const { clock, limits } = runtime.settings
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
-    this.#intake = new Intake(socket)
+    this.#readPause = new ReadPause(socket)
     const fail = (error: unknown) => {
       runtime.settings.logger.error('a frame could not be handled, so its connection is closed', { error })
       socket.terminate()
     }
     this.#inbox = new Inbox({
       turns: runtime.settings.scheduler.reading,
-      user: userOf(sharer, connection),
+      user: sharerKeyOf(sharer, connection),
       connection,
-      intake: this.#intake,
-      read: guarded(frame => this.#read(frame), fail)
+      readPause: this.#readPause,
+      read: catchErrors(frame => this.#read(frame), fail)
     })
     this.#outbox = new Outbox(
       socket,
       stream,
-      this.#intake,
+      this.#readPause,
       clock,
-      tap && (frame => tap.heard?.(this.#name, 'out', frame))
+      tap && (frame => tap.onFrame?.(this.#name, 'out', frame))
     )
     this.#calls = {
       caller: { connection, tenant, principal: principal?.id, claims: principal?.claims },
       interfaces,
       largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer })
     }
-    this.#refusals = new Refusals(this.#intake, clock)
+    this.#refusals = new Refusals(this.#readPause, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
     const add = (data: Buffer | string, bytes: number, isBinary: boolean, mayWait: boolean) =>
-      this.#inbox.add({ data, bytes, isBinary, pace: this.#rate.count(clock.now()) }, mayWait)
+      this.#inbox.add({ data, bytes, isBinary, rate: this.#rate.count(clock.now()) }, mayWait)
     readWholeFrames(stream, {
       watch: this.#frames,
       most: limits.messageBytes,
@@ -145,7 +145,7 @@ export class Connection {
     socket.on('error', () => {})
   }
 
-  #read({ data, bytes, isBinary, pace }: Frame): void {
+  #read({ data, bytes, isBinary, rate: pace }: ReceivedFrame): void {
     this.#countUnread()
     if (this.#socket.readyState !== this.#socket.OPEN) return
     killPoint('frame received')
@@ -153,7 +153,7 @@ export class Connection {
     const { limits, clock } = this.#runtime.settings
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
     const text = typeof data === 'string' ? data : data.toString('utf8')
-    this.#tap?.heard?.(this.#name, 'in', text)
+    this.#tap?.onFrame?.(this.#name, 'in', text)
     const envelope = readEnvelope(text, limits)
     if (clock.now() >= this.#expiresAtMs) {
       if (envelope.kind === 'request') this.#outbox.send(errorFrame(envelope.id, expired()))
@@ -257,7 +257,7 @@ export class Connection {
 
   /** Counts a frame that reaches no operation. Returns the error if it is over a quota. */
   #count(bytes: number, params?: unknown): A2AError | undefined {
-    const error = this.#runtime.settings.countStray({ ...this.#calls.caller, bytes }, params)
+    const error = this.#runtime.settings.countRejected({ ...this.#calls.caller, bytes }, params)
     if (error) this.#refusals.note()
     return error
   }
@@ -317,7 +317,7 @@ export class Connection {
   }
 
   #noteResponse(): void {
-    if (++this.#strayResponses >= STRAY_RESPONSES)
+    if (++this.#unexpectedResponses >= UNEXPECTED_RESPONSES)
       this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
@@ -328,7 +328,7 @@ export class Connection {
     const isWithin = bytes && this.#frames.follow(bytes)
     const full = this.#countUnread()
     if (full) this.#socket.close(CLOSE_CODES.tryAgainLater, full.message)
-    if (full) return this.#intake.pause('no room')
+    if (full) return this.#readPause.pause('no room')
     if (isWithin)
       this.#silence = clock.setTimeout(
         () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was not completed in time.'),
@@ -338,7 +338,7 @@ export class Connection {
 
   /** Counts the received bytes that are not parsed. Returns the error if there is no memory for them. */
   #countUnread(): A2AError | undefined {
-    return this.#unfinished.count(this.#frames.messageBytes + this.#inbox.bytes)
+    return this.#incompleteBytes.count(this.#frames.messageBytes + this.#inbox.bytes)
   }
 
   /** Ends every pending request when the credentials expire. */
@@ -353,7 +353,7 @@ export class Connection {
     clock.clearTimeout(this.#expiry)
     clock.clearTimeout(this.#silence)
     this.#inbox.clear()
-    this.#unfinished.count(0)
+    this.#incompleteBytes.count(0)
     this.#refusals.end()
     this.#gone?.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
-import { added, NONE, without } from '../../runtime/primitives/collections.ts'
+import { appendItem, NONE, without } from '../../runtime/primitives/collections.ts'
 import { jitter } from '../../runtime/primitives/event-loop.ts'
 
 const WINDOW_MS = 1000
@@ -104,23 +104,23 @@ const pauseMs = jitter(1000)
 
 /** Counts the requests of one connection that its quota refuses. Too many pause the reading, so that others are served. */
 export class Refusals {
-  readonly #intake: Intake
+  readonly #readPause: ReadPause
   readonly #clock: Clock
   #count = 0
   #pause: unknown
 
-  constructor(intake: Intake, clock: Clock) {
-    this.#intake = intake
+  constructor(intake: ReadPause, clock: Clock) {
+    this.#readPause = intake
     this.#clock = clock
   }
 
   /** Counts a request over the quota. */
   note(): void {
     this.#count += 1
-    if (this.#count < REFUSALS || this.#intake.isPausedFor('quota')) return
+    if (this.#count < REFUSALS || this.#readPause.isPausedFor('quota')) return
     this.#count = 0
-    this.#intake.pause('quota')
-    this.#pause = this.#clock.setTimeout(() => this.#intake.resume('quota'), pauseMs())
+    this.#readPause.pause('quota')
+    this.#pause = this.#clock.setTimeout(() => this.#readPause.resume('quota'), pauseMs())
   }
 
   /** Resets the count after a request within the quota. */
@@ -135,7 +135,7 @@ export class Refusals {
 }
 
 /** Pauses the reading of one connection until none of the reasons is left. */
-export class Intake {
+export class ReadPause {
   readonly #socket: Pick<WebSocket, 'pause' | 'resume'>
   #reasons: readonly PauseReason[] = NONE
 
@@ -148,7 +148,7 @@ export class Intake {
   }
 
   pause(reason: PauseReason): void {
-    if (!this.isPausedFor(reason)) this.#reasons = added(this.#reasons, reason)
+    if (!this.isPausedFor(reason)) this.#reasons = appendItem(this.#reasons, reason)
     this.#socket.pause()
   }
 

@@ -7,14 +7,14 @@ import type { Principal } from '../../runtime/access/authentication.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import {
   forVersion,
-  headersOf,
-  identified,
+  requestHeadersOf,
+  authenticateRequest,
   originRefusal,
   queryRefusal,
   targetOf,
-  type Refusal
+  type RefusedRequest
 } from '../entry/admission.ts'
-import { refusalText } from '../entry/answers.ts'
+import { refusalBody } from '../entry/answers.ts'
 
 type Settings = Runtime['settings']
 
@@ -39,7 +39,7 @@ export async function readHandshake(
   request: IncomingMessage,
   settings: Settings,
   versions: readonly string[]
-): Promise<Handshake | Refusal> {
+): Promise<Handshake | RefusedRequest> {
   const target = targetOf(request, settings)
   if ('status' in target) return target
   const url = new URL(`ws://localhost${target.path}`)
@@ -51,14 +51,14 @@ export async function readHandshake(
     versionRefusal(version, versions)
   if (refusal) return refusal
   const extensions = headerOr(request, 'a2a-extensions', url)
-  const { principal, refusal: stranger } = await identified(() => headersOf(request), settings)
+  const { principal, refusal: stranger } = await authenticateRequest(() => requestHeadersOf(request), settings)
   return (stranger && forVersion(stranger, version, versions)) ?? { principal, version, extensions, host: target.host }
 }
 
 /** Answers a refused handshake and closes the connection. */
-export function refuse(socket: Socket, refusal: Refusal): void {
+export function refuse(socket: Socket, refusal: RefusedRequest): void {
   const { status, headers = {} } = refusal
-  const body = refusalText(refusal)
+  const body = refusalBody(refusal)
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',
@@ -70,7 +70,7 @@ export function refuse(socket: Socket, refusal: Refusal): void {
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`)
 }
 
-function protocolRefusal({ headers }: IncomingMessage): Refusal | undefined {
+function protocolRefusal({ headers }: IncomingMessage): RefusedRequest | undefined {
   if (headers['sec-websocket-version'] !== '13') {
     return {
       status: 426,
@@ -86,7 +86,7 @@ function protocolRefusal({ headers }: IncomingMessage): Refusal | undefined {
   }
 }
 
-function versionRefusal(version: string, versions: readonly string[]): Refusal | undefined {
+function versionRefusal(version: string, versions: readonly string[]): RefusedRequest | undefined {
   if (version.trim() === '' || versions.includes(normaliseVersion(version) ?? '')) return undefined
   const message = `This agent speaks A2A ${versions.join(' and ')}.`
   return {

@@ -1,17 +1,17 @@
 import { readingCost, type FairQueue } from '../../runtime/access/call-scheduler.ts'
 import { Gathering } from '../../runtime/primitives/event-loop.ts'
-import type { FrameRate, Intake } from './frame-limits.ts'
+import type { FrameRate, ReadPause } from './frame-limits.ts'
 
 /** The memory overhead of a waiting message, in bytes. */
 const MESSAGE_BYTES = 128
 
 /** One message of a client, and whether it arrived within the rate. */
-export interface Frame {
+export interface ReceivedFrame {
   readonly data: Buffer | string
   /** Its size in bytes. */
   readonly bytes: number
   readonly isBinary: boolean
-  readonly pace: ReturnType<FrameRate['count']>
+  readonly rate: ReturnType<FrameRate['count']>
 }
 
 /** The parts of an inbox: `user` is the caller that the queue schedules, `connection` identifies the connection, `read` processes one message. */
@@ -19,8 +19,8 @@ export interface InboxOptions {
   readonly turns: FairQueue
   readonly user: object | string
   readonly connection: object
-  readonly intake: Intake
-  readonly read: (frame: Frame) => void
+  readonly readPause: ReadPause
+  readonly read: (frame: ReceivedFrame) => void
 }
 
 /**
@@ -31,7 +31,7 @@ export class Inbox {
   /** Inboxes with messages that arrived in this round of the event loop. */
   static readonly #gathering = new Gathering<Inbox>(inbox => inbox.readWaiting())
   readonly #options: InboxOptions
-  #waiting: Frame[] = []
+  #waiting: ReceivedFrame[] = []
   #bytes = 0
   /** Whether the first waiting message has asked for its turn. */
   #hasTurnAhead = false
@@ -46,7 +46,7 @@ export class Inbox {
   }
 
   /** Reads a message: now if none waits and this turn has room, otherwise later. `mayWait`: it may wait for those of other clients. */
-  add(frame: Frame, mayWait: boolean): void {
+  add(frame: ReceivedFrame, mayWait: boolean): void {
     const isFirst = this.#waiting.length === 0
     const isAlone = !mayWait || Inbox.#gathering.isSame(this.#options.connection)
     const turn = isFirst && isAlone ? this.#turnOf(frame) : undefined
@@ -65,7 +65,7 @@ export class Inbox {
       if (turn) return void this.#readAfter(turn)
       this.#readFirst()
     }
-    this.#options.intake.resume('turn')
+    this.#options.readPause.resume('turn')
   }
 
   /** Drops waiting messages of a closed connection. */
@@ -75,7 +75,7 @@ export class Inbox {
   }
 
   async #readAfter(turn: Promise<void>): Promise<void> {
-    this.#options.intake.pause('turn')
+    this.#options.readPause.pause('turn')
     this.#hasTurnAhead = true
     await turn
     this.#hasTurnAhead = false
@@ -90,7 +90,7 @@ export class Inbox {
     this.#options.read(frame)
   }
 
-  #turnOf({ bytes }: Frame): Promise<void> | undefined {
+  #turnOf({ bytes }: ReceivedFrame): Promise<void> | undefined {
     const { turns, user } = this.#options
     return turns.next(user, readingCost(bytes))
   }

@@ -1,5 +1,5 @@
-import { AnswerRoom, AnswerSpace, type Sharer, Shares } from '../../runtime/access/shares.ts'
-import type { Room } from '../../runtime/access/call-context.ts'
+import { AnswerBudget, AnswerSpace, type Owner, SharedLimit } from '../../runtime/access/shares.ts'
+import type { Budget } from '../../runtime/access/call-context.ts'
 import { type RequestId, resultFrame, resultPieces } from '../json-rpc/envelope.ts'
 import type { Outbox } from './outbox.ts'
 
@@ -12,23 +12,25 @@ const LARGE_RESULT = '"(large, sent in pieces)"'
 /** The large answers of one connection: loaded as fast as its client reads, and sent one at a time. */
 export class LargeAnswers {
   readonly outbox: Outbox
-  readonly #all: AnswerRoom
-  readonly #sharer: Sharer
+  readonly #all: AnswerBudget
+  readonly #owner: Owner
   /** Made for the first large answer. */
-  #own: AnswerRoom | undefined
+  #own: AnswerBudget | undefined
 
   /** `all` is the limit of all connections; this one uses the share of `sharer`. */
-  constructor(outbox: Outbox, all: AnswerRoom, sharer: Sharer) {
+  constructor(outbox: Outbox, all: AnswerBudget, sharer: Owner) {
     this.outbox = outbox
     this.#all = all
-    this.#sharer = sharer
+    this.#owner = sharer
   }
 
   space(): AnswerSpace {
-    const own = (this.#own ??= new AnswerRoom(new Shares(CONNECTION_BYTES, { principalShare: 1, tenantShare: 1 })))
+    const own = (this.#own ??= new AnswerBudget(
+      new SharedLimit(CONNECTION_BYTES, { principalShare: 1, tenantShare: 1 })
+    ))
     return new AnswerSpace(
       bytes => own.enter({}, bytes),
-      bytes => this.#all.enter(this.#sharer, bytes)
+      bytes => this.#all.enter(this.#owner, bytes)
     )
   }
 }
@@ -50,7 +52,7 @@ export class LargeAnswer {
   }
 
   /** Waits for memory to load the answer. Throws if its client has disconnected or canceled the stream: then nothing is loaded. */
-  readonly room: Room = async bytes => {
+  readonly reserve: Budget = async bytes => {
     await this.#space.take(bytes)
     while (this.#outbox.drained) await this.#outbox.drained
     this.#signal.throwIfAborted()

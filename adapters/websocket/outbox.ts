@@ -3,13 +3,13 @@ import { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import type { Intake } from './frame-limits.ts'
+import type { ReadPause } from './frame-limits.ts'
 
 /** The buffer of one connection in bytes; above it, streams wait. */
 export const HIGH_WATER_BYTES = 1024 * 1024
 
 /** The time that a client may read nothing while the buffer is full. */
-export const STUCK_MS = 30_000
+export const OUTBOX_STALL_MS = 30_000
 
 /** The time that it then has to read the close frame. */
 const CLOSE_MS = 5_000
@@ -21,12 +21,12 @@ type Leaving = 'now' | 'turn' | 'next turn'
  * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may wait are
  * written with those of the next turn, since with many streams a write is the most expensive part of an event. While more than
  * {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If nothing drains for
- * {@link STUCK_MS}, the connection is closed with 4413.
+ * {@link OUTBOX_STALL_MS}, the connection is closed with 4413.
  */
 export class Outbox {
   readonly #socket: ServedSocket
   readonly #stream: Socket
-  readonly #intake: Intake
+  readonly #readPause: ReadPause
   readonly #clock: Clock
   readonly #see: ((frame: string) => void) | undefined
   /** The texts of frames that are not written yet, three for each. */
@@ -41,10 +41,10 @@ export class Outbox {
   #held: string[] = []
 
   /** `see` is called with each frame. */
-  constructor(socket: ServedSocket, stream: Socket, intake: Intake, clock: Clock, see?: (frame: string) => void) {
+  constructor(socket: ServedSocket, stream: Socket, intake: ReadPause, clock: Clock, see?: (frame: string) => void) {
     this.#socket = socket
     this.#stream = stream
-    this.#intake = intake
+    this.#readPause = intake
     this.#clock = clock
     this.#see = see
     socket.beforeClose = this.#flush
@@ -117,7 +117,7 @@ export class Outbox {
   }
 
   async #wait(): Promise<void> {
-    this.#intake.pause('unread answers')
+    this.#readPause.pause('unread answers')
     const stopWatch = this.#watch(this.#stream.writableLength)
     await new Promise<void>(resolve => {
       const done = () => {
@@ -128,7 +128,7 @@ export class Outbox {
     })
     stopWatch()
     this.#drained = undefined
-    this.#intake.resume('unread answers')
+    this.#readPause.resume('unread answers')
   }
 
   /** Closes the connection if the number of waiting bytes does not fall below `waiting` in time. Returns the function that stops it. */
@@ -139,7 +139,7 @@ export class Outbox {
         if (this.#stream.writableLength < before) return look(this.#stream.writableLength)
         this.#socket.close(CLOSE_CODES.slowReader, 'Nothing was read for 30 seconds.')
         timer = this.#clock.setTimeout(() => this.#socket.terminate(), CLOSE_MS)
-      }, STUCK_MS)
+      }, OUTBOX_STALL_MS)
     }
     look(waiting)
     return () => this.#clock.clearTimeout(timer)
@@ -161,7 +161,7 @@ let used = 0
  * writes and an object of options for each frame: an answer of GetTask then allocates 1.2 kB more (Node 24; `npm run bench -- --only get`).
  */
 export function framesOf(texts: readonly string[]): Buffer {
-  makeRoom(texts)
+  growBlock(texts)
   const start = used
   for (let i = 0; i < texts.length; i += 3)
     writeFrame(texts[i] as string, texts[i + 1] as string, texts[i + 2] as string)
@@ -169,7 +169,7 @@ export function framesOf(texts: readonly string[]): Buffer {
 }
 
 /** Makes the rest of the block large enough. A character takes at most three bytes. */
-function makeRoom(texts: readonly string[]): void {
+function growBlock(texts: readonly string[]): void {
   let most = 0
   for (const text of texts) most += LONG_HEADER + 3 * text.length
   if (most <= block.length - used) return

@@ -11,7 +11,7 @@ import { serve } from '../../adapters/serve/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { LimitChanges } from '../../runtime/access/limits.ts'
 import type { TenantOptions } from '../../runtime/access/tenants.ts'
-import { redacted } from '../../runtime/ports/logger.ts'
+import { redactValue } from '../../runtime/ports/logger.ts'
 import { defineAgent } from '../../runtime/agent/define-agent.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { BENCH_TOKEN, report } from './control.ts'
@@ -86,9 +86,9 @@ report(Number(new URL(url).port))
 /** The inspector of `taskchart dev`. */
 function recording(): Inspector {
   return new Inspector({
-    redact: redacted,
+    redact: redactValue,
     draw: drawChart,
-    recordsAlways: true,
+    alwaysRecord: true,
     coverage: async () => undefined,
     page: builtPage,
     loadStately,

@@ -5,15 +5,15 @@ import type { Claim, Mode, Property } from './properties.ts'
 import type { Term } from './terms.ts'
 
 /** An update of a task. */
-export type Update = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
+export type TaskUpdate = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
 
 /** Where the properties stand for a task. All tasks of which the same was told share one. */
-export interface Standing {
+export interface PropertyState {
   readonly modes: readonly Mode[]
   /** The number of violated properties. */
   readonly violated: number
   /** Where they stand after an update of this name, as far as that was ever needed. */
-  readonly next: Map<string, Standing>
+  readonly next: Map<string, PropertyState>
 }
 
 /** How many standings are kept. Others are computed again each time. */
@@ -24,12 +24,12 @@ const NAMES = Object.fromEntries(
 ) as Readonly<Record<TaskState, string>>
 
 /** The name of an update in properties: its status by the last word of `TASK_STATE_…`, or `artifact`. */
-export function nameOf(update: Update): string {
+export function updateNameOf(update: TaskUpdate): string {
   return 'statusUpdate' in update ? NAMES[update.statusUpdate.status.state] : 'artifact'
 }
 
 /** Whether nothing may follow an update. */
-export function isEnd(update: Update): boolean {
+export function isEnd(update: TaskUpdate): boolean {
   return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
 }
 
@@ -42,10 +42,10 @@ export class Monitor {
   /** The names of the properties. */
   readonly names: readonly string[]
   /** Where they stand before the first update of a task. */
-  readonly start: Standing
+  readonly start: PropertyState
   readonly #properties: readonly Property[]
   readonly #readsData: boolean
-  readonly #standings = new Map<string, Standing>()
+  readonly #standings = new Map<string, PropertyState>()
 
   constructor(properties: Readonly<Record<string, Property>>) {
     const observed = Object.entries(properties).filter(([, { claim }]) => isDecidedByUpdates(claim))
@@ -56,8 +56,8 @@ export class Monitor {
   }
 
   /** Where the properties stand after the next update. Throws what the author's function throws that reads its data. */
-  after(standing: Standing, update: Update): Standing {
-    const name = nameOf(update)
+  after(standing: PropertyState, update: TaskUpdate): PropertyState {
+    const name = updateNameOf(update)
     if (this.#readsData) return this.#step(standing, name, update)
     const known = standing.next.get(name)
     if (known) return known
@@ -67,12 +67,12 @@ export class Monitor {
   }
 
   /** The properties that are violated in one standing and not in an earlier one. */
-  violatedBetween(earlier: Standing, later: Standing): string[] {
+  violatedBetween(earlier: PropertyState, later: PropertyState): string[] {
     if (earlier.violated === later.violated) return []
     return this.names.filter((_, index) => later.modes[index] === 'violated' && earlier.modes[index] !== 'violated')
   }
 
-  #step({ modes }: Standing, name: string, update: Update): Standing {
+  #step({ modes }: PropertyState, name: string, update: TaskUpdate): PropertyState {
     const moment = {
       kind: 'told' as const,
       chart: NO_CHART,
@@ -89,7 +89,7 @@ export class Monitor {
     )
   }
 
-  #standing(modes: readonly Mode[]): Standing {
+  #standing(modes: readonly Mode[]): PropertyState {
     const key = modes.join()
     const standing = this.#standings.get(key) ?? {
       modes,
@@ -114,7 +114,7 @@ function termsOf({ terms, after }: Claim): readonly Term[] {
 const NO_CHART = {} as AnyMachineSnapshot
 
 /** An update as the functions of `told` get it, here and in a proof. */
-function valueOf(update: Update): object {
+function valueOf(update: TaskUpdate): object {
   if ('statusUpdate' in update) {
     const { state, message } = update.statusUpdate.status
     return { state, ...(message && { message }) }

@@ -1,8 +1,8 @@
 import type { AnyStateMachine, EventFromLogic, SnapshotFrom, StateValue } from 'xstate'
 import { always, atMostOnce, eventually, leadsTo, never, precedes, type Fairness, type Property } from './properties.ts'
 import {
-  allOf,
-  anyOf,
+  allTerms,
+  anyTerm,
   endTerm,
   eventTerm,
   notTerm,
@@ -10,7 +10,7 @@ import {
   tagTerm,
   TERMINAL,
   termOf,
-  toldTerm,
+  updateTerm,
   type AnyTerm,
   type Term
 } from './terms.ts'
@@ -33,7 +33,7 @@ type Named<Event extends { type: string }, Type> = Event extends unknown
   : never
 
 /** Updates for a client: a status by the last word of its `TASK_STATE_…`, a group of statuses, or an artifact. */
-export type ToldName =
+export type UpdateName =
   | 'SUBMITTED'
   | 'WORKING'
   | 'INPUT_REQUIRED'
@@ -83,7 +83,7 @@ export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateO
   /** An actor ends with an error. */
   readonly fails: (actor: string) => Term
   /** The client is told a status, or an artifact; for a chart that is no work, the chart emits an event of this type. Without a name, anything. */
-  readonly told: (name?: ToldName | (string & {}), isIt?: (told: never) => boolean) => Term
+  readonly told: (name?: UpdateName | (string & {}), isIt?: (told: never) => boolean) => Term
   /** The chart sends an event of this type to an actor. */
   readonly sent: (type: string, isIt?: (event: never) => boolean) => Term
   /** The chart is in a state with this tag. */
@@ -116,12 +116,12 @@ export function propertiesOf<Chart extends AnyStateMachine>(chart: Chart): Prope
     event: (type, isIt) => eventTerm(type, isIt),
     done: actor => endTerm('done', actor),
     fails: actor => endTerm('error', actor),
-    told: (name, isIt) => toldTerm(name, isIt),
+    told: (name, isIt) => updateTerm(name, isIt),
     sent: (type, isIt) => sentTerm(type, isIt),
     tag: tagTerm,
     terminal: TERMINAL,
-    all: (...terms) => allOf(terms.map(term)),
-    any: (...terms) => anyOf(terms.map(term)),
+    all: (...terms) => allTerms(terms.map(term)),
+    any: (...terms) => anyTerm(terms.map(term)),
     not: given => notTerm(term(given))
   }
   return words as unknown as PropertyWords<Chart>

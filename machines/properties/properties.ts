@@ -1,4 +1,4 @@
-import { anyOf, type Moment, occurs, type Term, toldTerm } from './terms.ts'
+import { anyTerm, type Moment, occurs, type Term, updateTerm } from './terms.ts'
 
 /**
  * Where a property stands on a walk. `waits`: it demands nothing now. `watches`: something may violate it. `seen` and `within`: its event has
@@ -117,15 +117,15 @@ function safety(claim: Claim, step: Property['next']): Property {
 }
 
 /** The rules of A2A for the updates of a task, whatever its agent does. */
-export const TOLD_RULES: Readonly<Record<string, Property>> = {
+export const UPDATE_RULES: Readonly<Record<string, Property>> = {
   'a task begins as SUBMITTED (§4.1.3)': precedes(
-    toldTerm('SUBMITTED'),
-    anyOf(['WORKING', 'interrupted', 'terminal', 'artifact'].map(name => toldTerm(name)))
+    updateTerm('SUBMITTED'),
+    anyTerm(['WORKING', 'interrupted', 'terminal', 'artifact'].map(name => updateTerm(name)))
   ),
-  'it is SUBMITTED once (§4.1.3)': atMostOnce(toldTerm('SUBMITTED')),
+  'it is SUBMITTED once (§4.1.3)': atMostOnce(updateTerm('SUBMITTED')),
   'it is WORKING before it asks, produces or completes (§4.1.3)': precedes(
-    toldTerm('WORKING'),
-    anyOf(['interrupted', 'artifact', 'COMPLETED'].map(name => toldTerm(name)))
+    updateTerm('WORKING'),
+    anyTerm(['interrupted', 'artifact', 'COMPLETED'].map(name => updateTerm(name)))
   ),
-  'nothing is told after a terminal status (§3.1.2, §4.1.3)': never(toldTerm(), toldTerm('terminal'))
+  'nothing is told after a terminal status (§3.1.2, §4.1.3)': never(updateTerm(), updateTerm('terminal'))
 }

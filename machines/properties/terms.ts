@@ -63,7 +63,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Something of this name, or of this group of states, is told. Without a name, anything. */
-export function toldTerm(name?: string, isIt?: (value: never) => boolean): Term {
+export function updateTerm(name?: string, isIt?: (value: never) => boolean): Term {
   const names = name === undefined ? undefined : (GROUPS[name] ?? [name])
   const holds = ({ kind, name, value }: Moment) =>
     kind === 'told' && (!names || names.includes(name)) && (!isIt || isIt(value as never))
@@ -92,7 +92,7 @@ export function sentTerm(type: string, isIt: (event: never) => boolean = () => t
 }
 
 /** All of the terms hold at one moment. The moment of an event has the state before it. */
-export function allOf(terms: readonly Term[]): Term {
+export function allTerms(terms: readonly Term[]): Term {
   return combined(
     terms,
     moment => terms.every(({ holds }) => holds(moment)),
@@ -102,7 +102,7 @@ export function allOf(terms: readonly Term[]): Term {
 }
 
 /** At least one of the terms holds. */
-export function anyOf(terms: readonly Term[]): Term {
+export function anyTerm(terms: readonly Term[]): Term {
   return combined(
     terms,
     moment => terms.some(({ holds }) => holds(moment)),
@@ -129,7 +129,7 @@ export function occurs({ holds, isLasting }: Term, moment: Moment): boolean {
 }
 
 /** The moments of one step, in their order. A start has no event. */
-export function momentsOf({ event, before, after, told, sent, over }: StepSeen): Moment[] {
+export function momentsOf({ event, before, after, updates: told, sent, over }: StepSeen): Moment[] {
   return [
     ...(event && before ? [{ kind: 'event' as const, chart: before, name: event.type, value: event }] : []),
     ...told.map(({ name, value }) => ({ kind: 'told' as const, chart: after, name, value, over })),
@@ -143,13 +143,13 @@ export interface StepSeen {
   readonly event?: EventObject | undefined
   readonly before?: AnyMachineSnapshot
   readonly after: AnyMachineSnapshot
-  readonly told: readonly Told[]
+  readonly updates: readonly NamedValue[]
   readonly sent: readonly EventObject[]
   readonly over?: Ending | undefined
 }
 
 /** Something told: its name, and itself. */
-export interface Told {
+export interface NamedValue {
   readonly name: string
   readonly value: unknown
 }

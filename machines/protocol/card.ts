@@ -2,26 +2,26 @@ import type * as z from 'zod'
 import { tryDecode } from './codec/decode.ts'
 import {
   list,
-  filledList,
-  filledText,
+  defaultList,
+  defaultText,
   optionalFlag,
   optionalList,
   optionalMap,
   optionalText,
-  present,
-  required
+  presenceField,
+  requiredField
 } from './codec/fields.ts'
 import { message } from './codec/message.ts'
-import { flag, nonEmptyText, struct, text } from './codec/values.ts'
+import { flag, nonEmptyText, struct, anyString } from './codec/values.ts'
 import { A2AError, violationsText } from './errors.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from './security.ts'
 
 /** Where and how an agent is reached (§4.4.6). */
 export const AgentInterfaceSchema = message({
-  url: required(nonEmptyText),
-  protocolBinding: required(nonEmptyText),
+  url: requiredField(nonEmptyText),
+  protocolBinding: requiredField(nonEmptyText),
   tenant: optionalText,
-  protocolVersion: required(nonEmptyText)
+  protocolVersion: requiredField(nonEmptyText)
 })
 
 /**
@@ -31,17 +31,20 @@ export const AgentInterfaceSchema = message({
 export interface AgentInterface extends z.output<typeof AgentInterfaceSchema> {}
 
 /** Provider of an agent (§4.4.2). */
-export const AgentProviderSchema = message({ url: required(nonEmptyText), organization: required(nonEmptyText) })
+export const AgentProviderSchema = message({
+  url: requiredField(nonEmptyText),
+  organization: requiredField(nonEmptyText)
+})
 
 /** Provider of an agent (§4.4.2). */
 export interface AgentProvider extends z.output<typeof AgentProviderSchema> {}
 
 /** An extension of the protocol that an agent supports (§4.4.4). */
 export const AgentExtensionSchema = message({
-  uri: required(nonEmptyText),
+  uri: requiredField(nonEmptyText),
   description: optionalText,
   required: optionalFlag,
-  params: present(struct)
+  params: presenceField(struct)
 })
 
 /** An extension of the protocol that an agent supports (§4.4.4); with `required` a client must declare it. */
@@ -49,10 +52,10 @@ export interface AgentExtension extends z.output<typeof AgentExtensionSchema> {}
 
 /** Optional capabilities of an agent (§4.4.3). */
 export const AgentCapabilitiesSchema = message({
-  streaming: present(flag),
-  pushNotifications: present(flag),
+  streaming: presenceField(flag),
+  pushNotifications: presenceField(flag),
   extensions: optionalList(AgentExtensionSchema),
-  extendedAgentCard: present(flag)
+  extendedAgentCard: presenceField(flag)
 })
 
 /** Optional capabilities of an agent (§4.4.3); a missing one is not supported. */
@@ -60,11 +63,11 @@ export interface AgentCapabilities extends z.output<typeof AgentCapabilitiesSche
 
 /** A skill of an agent (§4.4.5). */
 export const AgentSkillSchema = message({
-  id: required(nonEmptyText),
-  name: required(nonEmptyText),
-  description: filledText,
-  tags: filledList(text),
-  examples: optionalList(text),
+  id: requiredField(nonEmptyText),
+  name: requiredField(nonEmptyText),
+  description: defaultText,
+  tags: defaultList(anyString),
+  examples: optionalList(anyString),
   inputModes: optionalList(nonEmptyText),
   outputModes: optionalList(nonEmptyText),
   securityRequirements: optionalList(SecurityRequirementSchema)
@@ -75,9 +78,9 @@ export interface AgentSkill extends z.output<typeof AgentSkillSchema> {}
 
 /** A signature of an Agent Card (§4.4.7, RFC 7515). */
 export const AgentCardSignatureSchema = message({
-  protected: required(nonEmptyText),
-  signature: required(nonEmptyText),
-  header: present(struct)
+  protected: requiredField(nonEmptyText),
+  signature: requiredField(nonEmptyText),
+  header: presenceField(struct)
 })
 
 /** A signature of an Agent Card (§4.4.7, RFC 7515); `protected` and `signature` are base64url. */
@@ -85,20 +88,20 @@ export interface AgentCardSignature extends z.output<typeof AgentCardSignatureSc
 
 /** An agent's description of itself (§4.4.1). */
 export const AgentCardSchema = message({
-  name: required(nonEmptyText),
-  description: filledText,
-  supportedInterfaces: required(list(AgentInterfaceSchema, { min: 1 })),
-  provider: present(AgentProviderSchema),
-  version: required(nonEmptyText),
-  documentationUrl: present(text),
-  capabilities: required(AgentCapabilitiesSchema),
+  name: requiredField(nonEmptyText),
+  description: defaultText,
+  supportedInterfaces: requiredField(list(AgentInterfaceSchema, { min: 1 })),
+  provider: presenceField(AgentProviderSchema),
+  version: requiredField(nonEmptyText),
+  documentationUrl: presenceField(anyString),
+  capabilities: requiredField(AgentCapabilitiesSchema),
   securitySchemes: optionalMap(SecuritySchemeSchema),
   securityRequirements: optionalList(SecurityRequirementSchema),
-  defaultInputModes: filledList(nonEmptyText),
-  defaultOutputModes: filledList(nonEmptyText),
-  skills: filledList(AgentSkillSchema),
+  defaultInputModes: defaultList(nonEmptyText),
+  defaultOutputModes: defaultList(nonEmptyText),
+  skills: defaultList(AgentSkillSchema),
   signatures: optionalList(AgentCardSignatureSchema),
-  iconUrl: present(text)
+  iconUrl: presenceField(anyString)
 })
 
 /**

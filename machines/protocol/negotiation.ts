@@ -1,6 +1,6 @@
 import type * as z from 'zod'
 import { type Decoded, pathText, tryDecode } from './codec/decode.ts'
-import { required } from './codec/fields.ts'
+import { requiredField } from './codec/fields.ts'
 import { isObject, type JsonValue } from './codec/json.ts'
 import { message, oneOf } from './codec/message.ts'
 import { identifier, int32, struct, timestamp } from './codec/values.ts'
@@ -9,10 +9,10 @@ import { NEGOTIATION_EXTENSION } from './uris.ts'
 
 /** Wire form of an offer, in a data part of an agent's message: `{ data: { [NEGOTIATION_EXTENSION]: { offer } } }`. */
 export const OfferSchema = message({
-  offerId: required(identifier),
-  round: required(int32(1)),
-  terms: required(struct),
-  expiresAt: required(timestamp)
+  offerId: requiredField(identifier),
+  round: requiredField(int32(1)),
+  terms: requiredField(struct),
+  expiresAt: requiredField(timestamp)
 })
 
 /**
@@ -24,15 +24,15 @@ export interface Offer extends z.output<typeof OfferSchema> {}
 /** Wire form of a client's move, in a data part of its message: `{ data: { [NEGOTIATION_EXTENSION]: { accept: { offerId } } } }`. */
 export const MoveSchema = oneOf(
   {
-    propose: required(message({ terms: required(struct) })),
-    accept: required(message({ offerId: required(identifier) })),
-    decline: required(message({ offerId: required(identifier) }))
+    propose: requiredField(message({ terms: requiredField(struct) })),
+    accept: requiredField(message({ offerId: requiredField(identifier) })),
+    decline: requiredField(message({ offerId: requiredField(identifier) }))
   },
   {}
 )
 
 /** A client's move: it accepts or declines an offer, or proposes terms, which is a counter-offer while an offer is open. */
-export type Move = z.output<typeof MoveSchema>
+export type NegotiationMove = z.output<typeof MoveSchema>
 
 /** The negotiation member of a data part; `name` is its path, as in a violation. */
 type Member = { readonly name: string; readonly value: unknown }
@@ -43,7 +43,7 @@ export function offerPart(offer: Offer): Part {
 }
 
 /** A move as a part of a client's message. */
-export function movePart(move: Move): Part {
+export function movePart(move: NegotiationMove): Part {
   return partOf(move)
 }
 
@@ -63,7 +63,7 @@ export function offerIn(message: Pick<Message, 'parts'>): Offer | undefined {
  * The move in a client's message, and its path; `undefined` if there is none. An invalid move, or a second one, gives
  * violations.
  */
-export function moveIn(message: Message): (Decoded<Move> & { readonly name: string }) | undefined {
+export function moveIn(message: Message): (Decoded<NegotiationMove> & { readonly name: string }) | undefined {
   const [first, second] = membersOf(message)
   if (!first) return undefined
   if (second)
@@ -75,7 +75,7 @@ export function moveIn(message: Message): (Decoded<Move> & { readonly name: stri
 }
 
 /** Terms are JSON here, since they were validated on arrival. */
-function partOf(content: { readonly offer: Offer } | Move): Part {
+function partOf(content: { readonly offer: Offer } | NegotiationMove): Part {
   return { data: { [NEGOTIATION_EXTENSION]: content as JsonValue } }
 }
 

@@ -1,14 +1,14 @@
 import type * as z from 'zod'
 import {
-  filled,
-  filledList,
-  filledText,
+  defaultField,
+  defaultList,
+  defaultText,
   optionalFlag,
   optionalId,
   optionalList,
   optionalText,
-  present,
-  required
+  presenceField,
+  requiredField
 } from './codec/fields.ts'
 import { message, oneOf } from './codec/message.ts'
 import { enumeration, identifier, int32, nonEmptyText, struct, timestamp } from './codec/values.ts'
@@ -20,11 +20,11 @@ export const TaskStateSchema = enumeration(TASK_STATES)
 
 /** An output of a task (§4.1.7). A refined version, made by a later task, has the same name and a new id. */
 export const ArtifactSchema = message({
-  artifactId: required(identifier),
+  artifactId: requiredField(identifier),
   name: optionalText,
   description: optionalText,
   parts: partsField,
-  metadata: present(struct),
+  metadata: presenceField(struct),
   extensions: optionalList(nonEmptyText)
 })
 
@@ -33,9 +33,9 @@ export interface Artifact extends z.output<typeof ArtifactSchema> {}
 
 /** A task's state, with the agent's message about it and when it was recorded (§4.1.2). */
 export const TaskStatusSchema = message({
-  state: required(TaskStateSchema),
-  message: present(MessageSchema),
-  timestamp: present(timestamp)
+  state: requiredField(TaskStateSchema),
+  message: presenceField(MessageSchema),
+  timestamp: presenceField(timestamp)
 })
 
 /** A task's state, with the agent's message about it and when it was recorded (§4.1.2). */
@@ -43,12 +43,12 @@ export interface TaskStatus extends z.output<typeof TaskStatusSchema> {}
 
 /** A task (§4.1.1). */
 export const TaskSchema = message({
-  id: required(identifier),
+  id: requiredField(identifier),
   contextId: optionalId,
-  status: required(TaskStatusSchema),
+  status: requiredField(TaskStatusSchema),
   artifacts: optionalList(ArtifactSchema),
   history: optionalList(MessageSchema),
-  metadata: present(struct)
+  metadata: presenceField(struct)
 })
 
 /** A task (§4.1.1). `history` is oldest first; `artifacts` are in the order of their first event. */
@@ -56,10 +56,10 @@ export interface Task extends z.output<typeof TaskSchema> {}
 
 /** Whether a task's status changed (§4.2.1). */
 export const TaskStatusUpdateEventSchema = message({
-  taskId: required(identifier),
-  contextId: required(identifier),
-  status: required(TaskStatusSchema),
-  metadata: present(struct)
+  taskId: requiredField(identifier),
+  contextId: requiredField(identifier),
+  status: requiredField(TaskStatusSchema),
+  metadata: presenceField(struct)
 })
 
 /** Whether a task's status changed (§4.2.1). */
@@ -67,12 +67,12 @@ export interface TaskStatusUpdateEvent extends z.output<typeof TaskStatusUpdateE
 
 /** Brings an artifact, or a chunk of one (§4.2.2). */
 export const TaskArtifactUpdateEventSchema = message({
-  taskId: required(identifier),
-  contextId: required(identifier),
-  artifact: required(ArtifactSchema),
+  taskId: requiredField(identifier),
+  contextId: requiredField(identifier),
+  artifact: requiredField(ArtifactSchema),
   append: optionalFlag,
   lastChunk: optionalFlag,
-  metadata: present(struct)
+  metadata: presenceField(struct)
 })
 
 /**
@@ -84,10 +84,10 @@ export interface TaskArtifactUpdateEvent extends z.output<typeof TaskArtifactUpd
 /** One item of a stream (§3.2.3): exactly one of four. */
 export const StreamResponseSchema = oneOf(
   {
-    task: required(TaskSchema),
-    message: required(MessageSchema),
-    statusUpdate: required(TaskStatusUpdateEventSchema),
-    artifactUpdate: required(TaskArtifactUpdateEventSchema)
+    task: requiredField(TaskSchema),
+    message: requiredField(MessageSchema),
+    statusUpdate: requiredField(TaskStatusUpdateEventSchema),
+    artifactUpdate: requiredField(TaskArtifactUpdateEventSchema)
   },
   {}
 )
@@ -96,17 +96,20 @@ export const StreamResponseSchema = oneOf(
 export type StreamResponse = z.output<typeof StreamResponseSchema>
 
 /** Answer of SendMessage (§3.1.1): a task, or or a message without a task. */
-export const SendMessageResponseSchema = oneOf({ task: required(TaskSchema), message: required(MessageSchema) }, {})
+export const SendMessageResponseSchema = oneOf(
+  { task: requiredField(TaskSchema), message: requiredField(MessageSchema) },
+  {}
+)
 
 /** Answer of SendMessage (§3.1.1): a task, or a message without a task. Narrow it with `'task' in response`. */
 export type SendMessageResponse = z.output<typeof SendMessageResponseSchema>
 
 /** One page of tasks (§3.1.4). */
 export const ListTasksResponseSchema = message({
-  tasks: filledList(TaskSchema),
-  nextPageToken: filledText,
-  pageSize: filled(int32(), () => 0),
-  totalSize: filled(int32(), () => 0)
+  tasks: defaultList(TaskSchema),
+  nextPageToken: defaultText,
+  pageSize: defaultField(int32(), () => 0),
+  totalSize: defaultField(int32(), () => 0)
 })
 
 /** One page of tasks, latest status first (§3.1.4). `nextPageToken` is empty on the last; `totalSize` counts all pages. */

@@ -1,8 +1,16 @@
 import type * as z from 'zod'
-import { list, optionalId, optionalList, optionalText, present, required, requiredOrNull } from './codec/fields.ts'
+import {
+  list,
+  optionalId,
+  optionalList,
+  optionalText,
+  presenceField,
+  requiredField,
+  nullableField
+} from './codec/fields.ts'
 import { isObject } from './codec/json.ts'
 import { message, oneOf } from './codec/message.ts'
-import { bytes, enumeration, identifier, json, nonEmptyText, struct, text } from './codec/values.ts'
+import { bytes, enumeration, identifier, json, nonEmptyText, struct, anyString } from './codec/values.ts'
 
 /** The roles with their numbers in the proto (§4.1.5), without `ROLE_UNSPECIFIED`, which is never sent. */
 export const ROLES = { ROLE_USER: { number: 1 }, ROLE_AGENT: { number: 2 } } as const
@@ -12,8 +20,13 @@ export type Role = keyof typeof ROLES
 
 /** A part of a message or an artifact (§4.1.6): exactly one of `text`, `raw`, `url` and `data`. */
 export const PartSchema = oneOf(
-  { text: required(text), raw: required(bytes), url: required(nonEmptyText), data: requiredOrNull(json) },
-  { metadata: present(struct), filename: optionalText, mediaType: optionalText }
+  {
+    text: requiredField(anyString),
+    raw: requiredField(bytes),
+    url: requiredField(nonEmptyText),
+    data: nullableField(json)
+  },
+  { metadata: presenceField(struct), filename: optionalText, mediaType: optionalText }
 )
 
 /**
@@ -23,16 +36,16 @@ export const PartSchema = oneOf(
 export type Part = z.output<typeof PartSchema>
 
 /** One or more parts. */
-export const partsField = required(list(PartSchema, { min: 1, simple: textAlone }))
+export const partsField = requiredField(list(PartSchema, { min: 1, simple: textAlone }))
 
 /** One message of a client or an agent (§4.1.4). */
 export const MessageSchema = message({
-  messageId: required(identifier),
+  messageId: requiredField(identifier),
   contextId: optionalId,
   taskId: optionalId,
-  role: required(enumeration(ROLES)),
+  role: requiredField(enumeration(ROLES)),
   parts: partsField,
-  metadata: present(struct),
+  metadata: presenceField(struct),
   extensions: optionalList(nonEmptyText),
   referenceTaskIds: optionalList(identifier)
 })

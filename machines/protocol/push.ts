@@ -1,10 +1,10 @@
 import type * as z from 'zod'
-import { filledList, optional, optionalId, optionalText, present, required } from './codec/fields.ts'
+import { defaultList, optionalField, optionalId, optionalText, presenceField, requiredField } from './codec/fields.ts'
 import { message } from './codec/message.ts'
 import { identifier, int32, nonEmptyText } from './codec/values.ts'
 
 /** How the server authenticates to a webhook (§4.3.2). */
-export const AuthenticationInfoSchema = message({ scheme: required(nonEmptyText), credentials: optionalText })
+export const AuthenticationInfoSchema = message({ scheme: requiredField(nonEmptyText), credentials: optionalText })
 
 /** How the server authenticates to a webhook (§4.3.2); `scheme` is an HTTP one such as `Bearer`, in any case. */
 export interface AuthenticationInfo extends z.output<typeof AuthenticationInfoSchema> {}
@@ -13,9 +13,9 @@ const configFields = {
   tenant: optionalText,
   id: optionalId,
   taskId: optionalId,
-  url: required(nonEmptyText),
+  url: requiredField(nonEmptyText),
   token: optionalText,
-  authentication: present(AuthenticationInfoSchema)
+  authentication: presenceField(AuthenticationInfoSchema)
 }
 
 /** A webhook that receives the events of a task (§4.3.1). */
@@ -25,14 +25,17 @@ export const TaskPushNotificationConfigSchema = message(configFields)
 export interface TaskPushNotificationConfig extends z.output<typeof TaskPushNotificationConfigSchema> {}
 
 /** Parameters of CreateTaskPushNotificationConfig (§3.1.7): a configuration that names its task. */
-export const CreateTaskPushNotificationConfigRequestSchema = message({ ...configFields, taskId: required(identifier) })
+export const CreateTaskPushNotificationConfigRequestSchema = message({
+  ...configFields,
+  taskId: requiredField(identifier)
+})
 
 /** Parameters of CreateTaskPushNotificationConfig (§3.1.7): a TaskPushNotificationConfig with its `taskId`. */
 export interface CreateTaskPushNotificationConfigRequest extends z.output<
   typeof CreateTaskPushNotificationConfigRequestSchema
 > {}
 
-const configNameFields = { tenant: optionalText, taskId: required(identifier), id: required(identifier) }
+const configNameFields = { tenant: optionalText, taskId: requiredField(identifier), id: requiredField(identifier) }
 
 /** Parameters of GetTaskPushNotificationConfig (§3.1.8). */
 export const GetTaskPushNotificationConfigRequestSchema = message(configNameFields)
@@ -53,8 +56,8 @@ export interface DeleteTaskPushNotificationConfigRequest extends z.output<
 /** Parameters of ListTaskPushNotificationConfigs (§3.1.9). */
 export const ListTaskPushNotificationConfigsRequestSchema = message({
   tenant: optionalText,
-  taskId: required(identifier),
-  pageSize: optional(int32(1, 100), value => value === 0 || value === '0'),
+  taskId: requiredField(identifier),
+  pageSize: optionalField(int32(1, 100), value => value === 0 || value === '0'),
   pageToken: optionalText
 })
 
@@ -65,7 +68,7 @@ export interface ListTaskPushNotificationConfigsRequest extends z.output<
 
 /** One page of a task's webhooks (§3.1.9). */
 export const ListTaskPushNotificationConfigsResponseSchema = message({
-  configs: filledList(TaskPushNotificationConfigSchema),
+  configs: defaultList(TaskPushNotificationConfigSchema),
   nextPageToken: optionalText
 })
 

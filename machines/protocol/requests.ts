@@ -1,17 +1,25 @@
 import * as z from 'zod'
-import { optional, optionalFlag, optionalId, optionalList, optionalText, present, required } from './codec/fields.ts'
+import {
+  optionalField,
+  optionalFlag,
+  optionalId,
+  optionalList,
+  optionalText,
+  presenceField,
+  requiredField
+} from './codec/fields.ts'
 import { message } from './codec/message.ts'
 import { flag, identifier, int32, nonEmptyText, struct, timestamp, type Metadata } from './codec/values.ts'
 import { TaskStateSchema } from './objects.ts'
 import { MessageSchema, type Message } from './parts.ts'
 import { TaskPushNotificationConfigSchema } from './push.ts'
 
-const historyLength = present(int32())
+const historyLength = presenceField(int32())
 
 /** How a client wants its message answered (§3.2.2). */
 export const SendMessageConfigurationSchema = message({
   acceptedOutputModes: optionalList(nonEmptyText),
-  taskPushNotificationConfig: present(TaskPushNotificationConfigSchema),
+  taskPushNotificationConfig: presenceField(TaskPushNotificationConfigSchema),
   historyLength,
   returnImmediately: optionalFlag
 })
@@ -30,9 +38,9 @@ const UserMessageSchema = MessageSchema.check(
 /** Parameters of SendMessage and SendStreamingMessage (§3.2.1); the message must be of `ROLE_USER`. */
 export const SendMessageRequestSchema = message({
   tenant: optionalText,
-  message: required(UserMessageSchema),
-  configuration: present(SendMessageConfigurationSchema),
-  metadata: present(struct)
+  message: requiredField(UserMessageSchema),
+  configuration: presenceField(SendMessageConfigurationSchema),
+  metadata: presenceField(struct)
 })
 
 /** Parameters of SendMessage and SendStreamingMessage (§3.2.1). */
@@ -49,7 +57,7 @@ export interface RequestDetails extends Pick<
 }
 
 /** Parameters of GetTask (§3.1.3). */
-export const GetTaskRequestSchema = message({ tenant: optionalText, id: required(identifier), historyLength })
+export const GetTaskRequestSchema = message({ tenant: optionalText, id: requiredField(identifier), historyLength })
 
 /** Parameters of GetTask (§3.1.3). Without `historyLength` the answer has the whole history, with 0 none of it. */
 export interface GetTaskRequest extends z.output<typeof GetTaskRequestSchema> {}
@@ -58,12 +66,12 @@ export interface GetTaskRequest extends z.output<typeof GetTaskRequestSchema> {}
 export const ListTasksRequestSchema = message({
   tenant: optionalText,
   contextId: optionalId,
-  status: optional(TaskStateSchema, value => value === 0 || value === 'TASK_STATE_UNSPECIFIED'),
-  pageSize: present(int32(1, 100)),
+  status: optionalField(TaskStateSchema, value => value === 0 || value === 'TASK_STATE_UNSPECIFIED'),
+  pageSize: presenceField(int32(1, 100)),
   pageToken: optionalText,
   historyLength,
-  statusTimestampAfter: present(timestamp),
-  includeArtifacts: present(flag)
+  statusTimestampAfter: presenceField(timestamp),
+  includeArtifacts: presenceField(flag)
 })
 
 /** Parameters of ListTasks (§3.1.4). `pageSize` is 1 to 100, by default 50; `statusTimestampAfter` is inclusive. */
@@ -72,15 +80,15 @@ export interface ListTasksRequest extends z.output<typeof ListTasksRequestSchema
 /** Parameters of CancelTask (§3.1.5). */
 export const CancelTaskRequestSchema = message({
   tenant: optionalText,
-  id: required(identifier),
-  metadata: present(struct)
+  id: requiredField(identifier),
+  metadata: presenceField(struct)
 })
 
 /** Parameters of CancelTask (§3.1.5). */
 export interface CancelTaskRequest extends z.output<typeof CancelTaskRequestSchema> {}
 
 /** Parameters of SubscribeToTask (§3.1.6). */
-export const SubscribeToTaskRequestSchema = message({ tenant: optionalText, id: required(identifier) })
+export const SubscribeToTaskRequestSchema = message({ tenant: optionalText, id: requiredField(identifier) })
 
 /** Parameters of SubscribeToTask (§3.1.6). */
 export interface SubscribeToTaskRequest extends z.output<typeof SubscribeToTaskRequestSchema> {}

@@ -44,7 +44,7 @@ export interface CallContext {
   /** Called with the generation of each event of a stream, just before the stream gives it. */
   readonly numbered?: ((generation: number) => void) | undefined
   /** Called before a large answer, or a large first item of a stream, is read. Default: no wait. */
-  readonly room?: Room | undefined
+  readonly room?: Budget | undefined
   /** Ends the wait and the stream; never the task (§3.5.2). */
   readonly signal?: AbortSignal | undefined
   /** Trace context of the call. Default: the active one. Ignored if the runtime does not trace. */
@@ -74,20 +74,20 @@ export function callerOf({ principal, tenant }: Scope, { claims = {} }: CallCont
 }
 
 /** Resolves when there is memory for a large answer of about this many bytes; `undefined` if there is now. */
-export type Room = (bytes: number) => Promise<void> | undefined
+export type Budget = (bytes: number) => Promise<void> | undefined
 
 /** Why there is no card: the request's Host header cannot be trusted, and nothing else says where the agent is. */
 export const NO_ADDRESS =
   'The agent does not know its own URL, which its card needs. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
 
 /** Counts a request that reaches no operation. Gives RateLimited if its caller's quota is used up. */
-export type CountStray = (
+export type CountRejected = (
   call: Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>,
   params?: unknown
 ) => A2AError | undefined
 
 /** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
-export function counted<T>(countStray: CountStray, call: CallContext, params: unknown, read: () => T): T {
+export function countRejected<T>(countStray: CountRejected, call: CallContext, params: unknown, read: () => T): T {
   try {
     return read()
   } catch (error) {

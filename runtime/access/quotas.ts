@@ -6,24 +6,24 @@ import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Commit, Erasure, Store, TaskRow } from '../store/store.ts'
-import { scopeOf, type CountStray } from './call-context.ts'
+import { scopeOf, type CountRejected } from './call-context.ts'
 import { REFILL_MS } from './call-scheduler.ts'
 import type { Quotas } from './limits.ts'
 import type { Tenants } from './tenants.ts'
-import { Usage } from './usage.ts'
+import { QuotaUsage } from './usage.ts'
 
 /** Usage of a tenant, and of its principals that have called recently. */
 interface Tenancy {
   /** Its name in the store; `undefined` for the shared tenancy. */
   readonly tenant?: string
-  readonly usage: Usage
-  readonly principals: TwoGenerationCache<Usage>
+  readonly usage: QuotaUsage
+  readonly principals: TwoGenerationCache<QuotaUsage>
 }
 
 /** The quotas that a call counts against. */
 interface Users {
   readonly tenancy: Tenancy
-  readonly usage: Usage
+  readonly usage: QuotaUsage
 }
 
 interface MeteringServices {
@@ -70,7 +70,7 @@ export class Metering {
   }
 
   /** Counts a request that reaches no operation, for the tenant of its parameters, else of its URL. */
-  readonly stray: CountStray = (call, params) => {
+  readonly countRejected: CountRejected = (call, params) => {
     const named = isObject(params) && typeof params.tenant === 'string' ? params : {}
     const scope = scopeOf(named, call)
     try {
@@ -203,8 +203,8 @@ export class Metering {
 }
 
 function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenancy {
-  const principals = new TwoGenerationCache(() => new Usage('perPrincipal', perPrincipal), REFILL_MS)
-  return { usage: new Usage('perTenant', perTenant), principals, ...(tenant !== undefined && { tenant }) }
+  const principals = new TwoGenerationCache(() => new QuotaUsage('perPrincipal', perPrincipal), REFILL_MS)
+  return { usage: new QuotaUsage('perTenant', perTenant), principals, ...(tenant !== undefined && { tenant }) }
 }
 
 /** Whether the counts suffice to decide. A principal has at most as many tasks as its tenant, so the tenant's count may be enough. */
@@ -213,7 +213,7 @@ function isKnown({ tenancy, usage }: Users): boolean {
 }
 
 /** Connections of clients by name, so that the shares of anonymous callers are the same on other nodes. */
-export class Connections {
+export class ConnectionNames {
   readonly #names = new WeakMap<object, string>()
   readonly #named = new Map<string, WeakRef<object>>()
   readonly #gone = new FinalizationRegistry<string>(this.#named.delete.bind(this.#named))

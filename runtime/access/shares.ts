@@ -1,25 +1,25 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Room } from './call-context.ts'
+import type { Budget } from './call-context.ts'
 import type { Limits } from './limits.ts'
 
 /** A user of a shared resource: its principal, or the connection of an anonymous caller; and its tenant, if there are several. */
-export interface Sharer {
+export interface Owner {
   readonly user?: string | object | undefined
   readonly tenant?: string | undefined
 }
 
 /** Key of a caller for fair scheduling: its tenant if there are several, else its principal, else `connection`. */
-export function userOf({ user, tenant }: Sharer, connection: object): object | string {
+export function sharerKeyOf({ user, tenant }: Owner, connection: object): object | string {
   return tenant !== undefined ? `tenant ${tenant}` : typeof user === 'string' ? `principal ${user}` : connection
 }
 
 /** The limit that is reached: a share, or the whole. */
-export type Lacking = keyof Sharer | 'whole'
+export type LimitLevel = keyof Owner | 'whole'
 
 /** Counts the use of one resource: in total, per user and per tenant. */
-export class Shares {
+export class SharedLimit {
   /** Maximum use, by limit. */
-  readonly most: Readonly<Record<Lacking, number>>
+  readonly most: Readonly<Record<LimitLevel, number>>
   readonly #byUser = new Map<string | object, number>()
   readonly #byTenant = new Map<string, number>()
   #used = 0
@@ -33,8 +33,8 @@ export class Shares {
     return this.#used
   }
 
-  /** The limit that `amount` more would exceed, the sharer's own first; `undefined` if it fits. Any amount fits while nothing else is in use. */
-  lacking({ user, tenant }: Sharer, amount = 1): Lacking | undefined {
+  /** The limit that `amount` more would exceed, the owner's own first; `undefined` if it fits. Any amount fits while nothing else is in use. */
+  exceeded({ user, tenant }: Owner, amount = 1): LimitLevel | undefined {
     const { most } = this
     if (user !== undefined && isOver(this.#byUser.get(user) ?? 0, amount, most.user)) return 'user'
     if (tenant !== undefined && isOver(this.#byTenant.get(tenant) ?? 0, amount, most.tenant)) return 'tenant'
@@ -42,7 +42,7 @@ export class Shares {
   }
 
   /** Adds an amount, which may be negative, even if it does not fit. */
-  add({ user, tenant }: Sharer, amount = 1): void {
+  add({ user, tenant }: Owner, amount = 1): void {
     this.#used += amount
     if (user !== undefined) count(this.#byUser, user, amount)
     if (tenant !== undefined) count(this.#byTenant, tenant, amount)
@@ -50,20 +50,20 @@ export class Shares {
 }
 
 /** Use of one resource by one holder. */
-export class Share {
-  readonly #shares: Shares
-  readonly #sharer: Sharer
+export class ResourceUsage {
+  readonly #limit: SharedLimit
+  readonly #owner: Owner
   #amount = 0
   #isOver = false
 
-  constructor(shares: Shares, sharer: Sharer) {
-    this.#shares = shares
-    this.#sharer = sharer
+  constructor(shares: SharedLimit, owner: Owner) {
+    this.#limit = shares
+    this.#owner = owner
   }
 
   set(amount: number): void {
     if (this.#isOver || amount === this.#amount) return
-    this.#shares.add(this.#sharer, amount - this.#amount)
+    this.#limit.add(this.#owner, amount - this.#amount)
     this.#amount = amount
   }
 
@@ -84,15 +84,15 @@ export interface Use {
 /** The error for a caller over its share. */
 export function overShare(
   { limit, what, advice }: Use,
-  lacking: Lacking,
-  { user }: Sharer,
-  { most }: Shares
+  exceeded: LimitLevel,
+  { user }: Owner,
+  { most }: SharedLimit
 ): A2AError {
-  const by = lacking === 'tenant' ? 'perTenant' : typeof user === 'object' ? 'perConnection' : 'perPrincipal'
+  const by = exceeded === 'tenant' ? 'perTenant' : typeof user === 'object' ? 'perConnection' : 'perPrincipal'
   const who = { perTenant: 'This tenant has', perPrincipal: 'You have', perConnection: 'This connection has' }[by]
-  return new A2AError('RateLimited', `${who} reached the limit of ${most[lacking]} ${what}. ${advice}`, {
+  return new A2AError('RateLimited', `${who} reached the limit of ${most[exceeded]} ${what}. ${advice}`, {
     retryAfterMs: 1000,
-    metadata: { share: `${by}.${limit}`, limit: String(most[lacking]) }
+    metadata: { share: `${by}.${limit}`, limit: String(most[exceeded]) }
   })
 }
 
@@ -108,37 +108,37 @@ function count<Key>(counts: Map<Key, number>, key: Key, amount: number): void {
 
 /** An answer that waits for room. */
 interface Waiting {
-  readonly sharer: Sharer
+  readonly owner: Owner
   readonly bytes: number
   readonly enter: () => void
 }
 
 /** Semaphore for the memory of large answers while they are read and sent. An answer that does not fit waits; answers of one user keep their order. */
-export class AnswerRoom {
-  readonly #shares: Shares
+export class AnswerBudget {
+  readonly #limit: SharedLimit
   #waiting: Waiting[] = []
 
-  constructor(shares: Shares) {
-    this.#shares = shares
+  constructor(shares: SharedLimit) {
+    this.#limit = shares
   }
 
   /** Resolves when the answer fits. Call the result to release its memory. */
-  enter(sharer: Sharer, bytes: number): Promise<() => void> {
+  enter(owner: Owner, bytes: number): Promise<() => void> {
     const leave = () => {
-      this.#shares.add(sharer, -bytes)
+      this.#limit.add(owner, -bytes)
       this.#letIn()
     }
     return new Promise(resolve => {
-      this.#waiting.push({ sharer, bytes, enter: () => resolve(leave) })
+      this.#waiting.push({ owner, bytes, enter: () => resolve(leave) })
       this.#letIn()
     })
   }
 
   #letIn(): void {
-    const held = new Set<Sharer['user']>()
-    this.#waiting = this.#waiting.filter(({ sharer, bytes, enter }) => {
-      if (held.has(sharer.user) || this.#shares.lacking(sharer, bytes)) return held.add(sharer.user)
-      this.#shares.add(sharer, bytes)
+    const held = new Set<Owner['user']>()
+    this.#waiting = this.#waiting.filter(({ owner, bytes, enter }) => {
+      if (held.has(owner.user) || this.#limit.exceeded(owner, bytes)) return held.add(owner.user)
+      this.#limit.add(owner, bytes)
       enter()
       return false
     })
@@ -162,7 +162,7 @@ export class AnswerSpace {
   }
 
   /** Resolves when the answer fits. Further calls for the same answer resolve at once. */
-  readonly take: Room = async bytes => {
+  readonly take: Budget = async bytes => {
     if (this.#isLarge) return
     this.#isLarge = true
     for (const enter of this.#enter) this.#leaving.push(await enter(bytes))
@@ -193,13 +193,13 @@ const UNFINISHED = {
 } as const
 
 /** Counter of the bytes of contexts in memory. */
-export function liveBytes(limits: Limits): Shares {
-  return new Shares(wholeFor(limits.liveBytes, limits), limits)
+export function liveBytes(limits: Limits): SharedLimit {
+  return new SharedLimit(wholeFor(limits.liveBytes, limits), limits)
 }
 
 /** Counter of the bytes of incomplete messages. */
-export function unfinishedBytes(limits: Limits): Shares {
-  return new Shares(wholeFor(limits.unfinishedBytes, limits), limits)
+export function unfinishedBytes(limits: Limits): SharedLimit {
+  return new SharedLimit(wholeFor(limits.unfinishedBytes, limits), limits)
 }
 
 /** This limit, raised if needed so that one message fits in each share. */
@@ -208,14 +208,14 @@ function wholeFor(bytes: number, { messageBytes, principalShare, tenantShare }: 
 }
 
 /** Counter of the bytes of one incomplete message. */
-export class Unfinished {
-  readonly #shares: Shares
-  readonly #sharer: Sharer
+export class IncompleteBytes {
+  readonly #limit: SharedLimit
+  readonly #owner: Owner
   #counted = 0
 
-  constructor(shares: Shares, sharer: Sharer) {
-    this.#shares = shares
-    this.#sharer = sharer
+  constructor(shares: SharedLimit, owner: Owner) {
+    this.#limit = shares
+    this.#owner = owner
   }
 
   /** Sets the number of received bytes; 0 once the message is complete or given up. Gives an error if they do not fit. */
@@ -223,14 +223,14 @@ export class Unfinished {
     const counted = bytes > UNCOUNTED_BYTES ? bytes : 0
     const more = counted - this.#counted
     if (more === 0) return undefined
-    const lacking = more > 0 ? this.#shares.lacking(this.#sharer, more) : undefined
-    if (lacking === 'whole')
+    const exceeded = more > 0 ? this.#limit.exceeded(this.#owner, more) : undefined
+    if (exceeded === 'whole')
       return new A2AError('Overloaded', 'The agent has too many unfinished messages. Send it again later.', {
         retryAfterMs: 1000
       })
-    if (lacking) return overShare(UNFINISHED, lacking, this.#sharer, this.#shares)
+    if (exceeded) return overShare(UNFINISHED, exceeded, this.#owner, this.#limit)
     this.#counted = counted
-    this.#shares.add(this.#sharer, more)
+    this.#limit.add(this.#owner, more)
     return undefined
   }
 }

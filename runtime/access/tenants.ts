@@ -5,7 +5,7 @@ import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Caller, Principal } from './authentication.ts'
 import { quotasWith, type QuotaChanges, type Quotas } from './limits.ts'
-import type { Sharer } from './shares.ts'
+import type { Owner } from './shares.ts'
 
 /** One tenant of an agent. */
 export interface Tenant {
@@ -51,7 +51,7 @@ const NOWHERE: Scope = { tenant: '\u0000', principal: '' }
  * The scope for a caller that names a tenant which it may not use: an empty one, so that read operations find nothing. Throws
  * InvalidParams for other operations. Neither reveals whether the tenant exists.
  */
-export function nowhereFor(operation: OperationName): Scope {
+export function emptyScope(operation: OperationName): Scope {
   if (LOOKING.includes(operation)) return NOWHERE
   throw invalidParams({ field: 'tenant', description: 'must be one that you may use here' })
 }
@@ -99,7 +99,7 @@ export class Tenants {
   }
 
   /** Sharer of a caller: its principal, and its tenant if there are several and it may use the one that it names. Empty for an anonymous caller. */
-  sharerOf(principal: Principal | undefined, tenant = ''): Sharer {
+  ownerOf(principal: Principal | undefined, tenant = ''): Owner {
     if (!principal) return {}
     const { id, claims } = principal
     const isServed = this.areSeveral && this.has({ tenant, principal: id }, claims)

@@ -6,13 +6,13 @@ import type { Quota, Quotas } from './limits.ts'
 const TASK_ENDS_MS = 1000
 
 /** In a cluster, with so much room for each, tasks are opened without counting those of other nodes again. */
-const ROOM_UNCOUNTED = 1024
+const UNCOUNTED_MARGIN = 1024
 
 /** In a cluster, with less room for each, tasks are opened one after the other, so that every node opens at most one too many. */
-const ROOM_AT_ONCE = 16
+const CONCURRENT_MARGIN = 16
 
 /** Usage of a quota by a tenant, or by a principal in it. The `check` methods throw RateLimited and count nothing. */
-export class Usage {
+export class QuotaUsage {
   readonly quota: Quota
   /** Tasks that have not ended; `undefined` until it is read from the store. */
   open: number | undefined
@@ -78,12 +78,12 @@ export class Usage {
     const before = this.#opened
     const count = await read()
     this.open = count + this.#opened - before
-    this.#left = Math.floor((this.quota.openTasks - this.tasks) / ROOM_UNCOUNTED)
+    this.#left = Math.floor((this.quota.openTasks - this.tasks) / UNCOUNTED_MARGIN)
   }
 
   /** Whether the quota is so nearly used up that what other nodes are opening counts. */
   get isTight(): boolean {
-    return this.quota.openTasks - this.tasks < ROOM_AT_ONCE * (this.opening + 1)
+    return this.quota.openTasks - this.tasks < CONCURRENT_MARGIN * (this.opening + 1)
   }
 
   /** Runs one after the other. */

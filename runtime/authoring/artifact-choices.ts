@@ -86,7 +86,7 @@ export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtif
   const { message, earlierArtifacts } = input
   const newest = new Map<string, ArtifactChoice>()
   for (const { taskId, artifact } of earlierArtifacts) {
-    const name = nameOf(artifact)
+    const name = artifactNameOf(artifact)
     if (newest.has(name)) continue
     const { artifactId, description = '' } = artifact
     const digests = digestsOf(artifact.parts)
@@ -110,7 +110,7 @@ export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtif
 
 /** The choices in the order in which the first version of each was made. */
 function asMade(choices: readonly ArtifactChoice[], earlierArtifacts: WorkInput['earlierArtifacts']): ArtifactChoice[] {
-  const names = [...new Set(earlierArtifacts.map(({ artifact }) => nameOf(artifact)).toReversed())]
+  const names = [...new Set(earlierArtifacts.map(({ artifact }) => artifactNameOf(artifact)).toReversed())]
   return choices.toSorted((one, other) => names.indexOf(one.name) - names.indexOf(other.name))
 }
 
@@ -122,7 +122,7 @@ function digestsOf(parts: readonly Part[]): string[] {
 }
 
 /** An artifact's name, or its id if it has no name. */
-export function nameOf({
+export function artifactNameOf({
   artifactId,
   name
 }: {
@@ -173,13 +173,13 @@ export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Messa
   const referred = referredTo(choices, answer)
   if (referred) return referred
   const copies = copiesIn(choices, answer)
-  const said = saidIn(choices, answer, text)
+  const said = choicesByText(choices, answer, text)
   if (copies.length < 2) return copies.length > 0 ? copies : said
   const both = said.filter(choice => copies.includes(choice))
   return both.length > 0 ? both : copies
 }
 
-function saidIn(choices: readonly ArtifactChoice[], answer: Message, text: string): ArtifactChoice[] {
+function choicesByText(choices: readonly ArtifactChoice[], answer: Message, text: string): ArtifactChoice[] {
   const named = namedIn(text, choices, !isNegative(text))
   const placed = named.length === 0 ? (chosenByPlace(choices, text) ?? chosenByAge(choices, text)) : undefined
   const meant = placed ? [placed] : namedOrOfTasks(choices, answer, named)

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
 import { tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
-import { optionalId, optionalList, optionalText, present } from '../../machines/protocol/codec/fields.ts'
+import { optionalId, optionalList, optionalText, presenceField } from '../../machines/protocol/codec/fields.ts'
 import { checkJson, isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { nonEmptyText, struct } from '../../machines/protocol/codec/values.ts'
@@ -13,7 +13,7 @@ import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../
 import { contextLoss, jsonLoss, kindIn } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
 import { isQuestion, type Question } from './questions.ts'
-import { said } from './unsaid-words.ts'
+import { releaseWord } from './unsaid-words.ts'
 import { notYet, type WorkResult } from './words.ts'
 
 /** Words that only a negotiation may answer. */
@@ -28,7 +28,7 @@ const RESULT = Object.keys({ artifact: true, artifacts: true, message: true, met
 const SHOWN = 5
 
 /** The members that a message and an artifact have in common. */
-const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
+const content = { parts: partsField, metadata: presenceField(struct), extensions: optionalList(nonEmptyText) }
 const MessageContentSchema = message(content)
 const ArtifactContentSchema = message({
   artifactId: optionalId,
@@ -38,7 +38,7 @@ const ArtifactContentSchema = message({
 })
 
 /** The event of a question for the task's chart. */
-export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
+export type QuestionEvent = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
 
 /**
  * Validates an author's word and converts it to an event for the task's chart. Everything that an author's code hands over is
@@ -60,8 +60,8 @@ export function toWorkEvent(words: unknown): WorkWord {
 }
 
 /** The event of a question, with the JSON Schema of its answer, if it has one. */
-export function questionEventOf(question: Pick<Question, 'type' | 'message' | 'answerSchema'>): Asked {
-  said(question)
+export function questionEventOf(question: Pick<Question, 'type' | 'message' | 'answerSchema'>): QuestionEvent {
+  releaseWord(question)
   const { type, answerSchema } = question
   const asks = messageOf(question.message)
   const shown = answerSchema ? { ...asks, metadata: { ...asks.metadata, [ANSWER_SCHEMA]: answerSchema } } : asks
@@ -135,7 +135,7 @@ export function checkDelayed({ event }: { readonly event: EventObject }): void {
 
 /** The outcome of a work's return value or output. `undefined` is a result without artifacts. */
 export function toOutcome(result: unknown): WorkOutcome {
-  said(result)
+  releaseWord(result)
   const given = result ?? {}
   if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given)
     throw invalid("result must be an object such as { artifact: text('…') }")
@@ -223,7 +223,7 @@ function withParts(words: unknown, name: string): unknown {
 
 /** A word of one of these types. Throws InvalidAgentResponse for any other value. */
 export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
-  said(value)
+  releaseWord(value)
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
   if (typeof type !== 'string' || !types.includes(type)) {
     const unfinished = notYet(value)

@@ -2,9 +2,9 @@ import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, type FieldViolation, invalidParams, violationsText } from '../../machines/protocol/errors.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
-import { isStandardSchema, type StandardSchema, validated } from '../ports/standard-schema.ts'
+import { isStandardSchema, type StandardSchema, validateValue } from '../ports/standard-schema.ts'
 import { checkArgument, type Kind, kindOf } from '../primitives/options.ts'
-import { partsOf, textOf } from './words.ts'
+import { requireParts, textOf } from './words.ts'
 
 /** JSON Schema of an agent's `input`, as its card shows it, if there is one. Throws as {@link publishedSchema} does. */
 export function shownInput({
@@ -22,7 +22,7 @@ export function shownInput({
 
 /** Violations of an `input` schema by a message that is to open a task; empty if it is valid. */
 export function inputViolations(schema: StandardSchema<unknown>, message: Message): readonly FieldViolation[] {
-  const checked = validated(schema, contentValue(message), 'message.parts')
+  const checked = validateValue(schema, contentValue(message), 'message.parts')
   return 'violations' in checked ? checked.violations : []
 }
 
@@ -37,7 +37,7 @@ export function notThisMessage(violations: readonly FieldViolation[]): A2AError 
 
 /** Parses the message that opened a task. Throws InvalidAgentResponse if the agent's present schema does not accept it. */
 export function parseInput(schema: StandardSchema<unknown>, message: Message): unknown {
-  const checked = validated(schema, contentValue(message), 'message.parts')
+  const checked = validateValue(schema, contentValue(message), 'message.parts')
   if ('value' in checked) return checked.value
   throw new A2AError(
     'InvalidAgentResponse',
@@ -109,7 +109,7 @@ function plain(jsonSchema: unknown, name: string): Record<string, unknown> {
 
 /** The value of a message or an artifact that a schema validates: its first data part, else its text. */
 export function contentValue(content: { readonly parts: readonly Part[] }): unknown {
-  const part = partsOf(content, 'dataOf').find(part => 'data' in part)
+  const part = requireParts(content, 'dataOf').find(part => 'data' in part)
   return part && 'data' in part ? part.data : textOf(content)
 }
 
@@ -141,7 +141,7 @@ function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
     throw new TypeError(
       `A schema of zod, valibot, arktype or the like (Standard Schema) is missing: dataOf(message, z.object({ … })), not ${kindOf(schema)}.`
     )
-  const checked = validated(schema, value, field)
+  const checked = validateValue(schema, value, field)
   if ('value' in checked) return checked.value
   throw invalidParams(...checked.violations)
 }

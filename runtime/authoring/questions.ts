@@ -1,10 +1,10 @@
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork } from '../../machines/task-events.ts'
-import { validated, type StandardSchema } from '../ports/standard-schema.ts'
+import { validateValue, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { contentValue, publishedSchema } from './input-schema.ts'
-import { made } from './unsaid-words.ts'
+import { trackWord } from './unsaid-words.ts'
 import { ASK_FIRST, isQuestionType, type Words } from './words.ts'
 
 /** Options of a question. */
@@ -79,7 +79,7 @@ export function answerTo(
   const { schema } = options
   if (type === 'auth-required') {
     if (given.type === 'message.received') return { answer: { message: given.message } }
-    const checked = schema ? validated(schema, given.data, 'data') : { value: given.data }
+    const checked = schema ? validateValue(schema, given.data, 'data') : { value: given.data }
     return 'value' in checked ? { answer: { data: checked.value } } : checked
   }
   if (given.type !== 'message.received')
@@ -89,7 +89,7 @@ export function answerTo(
       ]
     }
   if (!schema) return { answer: given.message }
-  const checked = validated(schema, contentValue(given.message), 'message.parts')
+  const checked = validateValue(schema, contentValue(given.message), 'message.parts')
   return 'value' in checked ? { answer: checked.value } : checked
 }
 
@@ -109,5 +109,5 @@ function question(type: Question['type'], message: Words, options: QuestionOptio
       throw new TypeError(`This is a question. ${ASK_FIRST}`)
     }
   }
-  return made(asked)
+  return trackWord(asked)
 }

@@ -1,11 +1,11 @@
 /** The state that all generators of the process share, in all copies of this package. */
 interface Shared {
   /** That of the generator whose code runs in this call. */
-  current: UnsaidWords | undefined
+  current: UnusedWords | undefined
   /** Those of the generators that run, or await something of their own. */
-  readonly running: Set<UnsaidWords>
+  readonly running: Set<UnusedWords>
   /** Those that hold words. */
-  readonly holding: Set<UnsaidWords>
+  readonly holding: Set<UnusedWords>
 }
 
 const NAME = Symbol.for('taskchart.unsaid.1')
@@ -23,7 +23,7 @@ const SAYING = {
 } as const
 
 /** A word that a function of taskchart's makes. */
-interface Made {
+interface MadeWord {
   readonly type: keyof typeof SAYING
 }
 
@@ -34,8 +34,8 @@ const MOST = 4
  * Words that a generator has made and not said, to find a forgotten `yield`. A word belongs to the generator whose code makes it. After an
  * `await` that is known only if no other generator runs: then such words are not found.
  */
-export class UnsaidWords {
-  readonly #words: Made[] = []
+export class UnusedWords {
+  readonly #words: MadeWord[] = []
 
   /** The first words that were made and not said, as the generator has to say them. */
   names(): string[] {
@@ -65,27 +65,27 @@ export class UnsaidWords {
     shared.holding.delete(this)
   }
 
-  add(word: Made): void {
+  add(word: MadeWord): void {
     if (this.#words.length === MOST) return
     this.#words.push(word)
     shared.holding.add(this)
   }
 
   remove(word: unknown): void {
-    const place = this.#words.lastIndexOf(word as Made)
+    const place = this.#words.lastIndexOf(word as MadeWord)
     if (place >= 0) this.#words.splice(place, 1)
     if (this.#words.length === 0) shared.holding.delete(this)
   }
 }
 
 /** Notes a word that an author's code makes, and gives it. */
-export function made<Word extends Made>(word: Word): Word {
+export function trackWord<Word extends MadeWord>(word: Word): Word {
   const maker = shared.current ?? (shared.running.size === 1 ? shared.running.values().next().value : undefined)
   maker?.add(word)
   return word
 }
 
 /** Notes that a word is said: yielded, emitted or returned. */
-export function said(word: unknown): void {
+export function releaseWord(word: unknown): void {
   for (const each of shared.holding) each.remove(word)
 }

@@ -11,7 +11,7 @@ import {
   TRUE_OR_FALSE,
   type Kind
 } from '../primitives/options.ts'
-import { made } from './unsaid-words.ts'
+import { trackWord } from './unsaid-words.ts'
 
 /** A message of the agent (§4.1.4), with its context and, if there is one, its task. */
 export function agentMessage(
@@ -129,7 +129,7 @@ export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: 
 }
 
 /** The parts of a message or an artifact. Throws TypeError for any other value, such as a promise that was not awaited. */
-export function partsOf(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
+export function requireParts(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
   const given: unknown = content
   if (isObject(given) && Array.isArray(given['parts'])) return content.parts
   throw new TypeError(
@@ -155,7 +155,7 @@ export function isQuestionType(type: unknown): type is 'input-required' | 'auth-
 
 /** The text parts of a message or an artifact, joined by line breaks. Throws TypeError for any other value. */
 export function textOf(content: { parts: readonly Part[] }): string {
-  return partsOf(content, 'textOf')
+  return requireParts(content, 'textOf')
     .flatMap(part => ('text' in part ? [part.text] : []))
     .join('\n')
 }
@@ -164,7 +164,7 @@ export function textOf(content: { parts: readonly Part[] }): string {
 export function progress(message?: Words, about: Pick<Progress, 'metadata'> = {}): Progress {
   checkOptions(about, ABOUT, 'progress', "progress('Brewing.', { metadata: { percent: 50 } })")
   const { metadata } = about
-  return made({ type: 'progress', ...(message !== undefined && { message }), ...(metadata && { metadata }) })
+  return trackWord({ type: 'progress', ...(message !== undefined && { message }), ...(metadata && { metadata }) })
 }
 
 /**
@@ -176,17 +176,17 @@ export function artifact(
   chunk: { append?: boolean; lastChunk?: boolean } = {}
 ): ProducedArtifact {
   checkOptions(chunk, CHUNK, 'artifact', 'artifact(content, { append: true })')
-  return made(Object.assign({ type: 'artifact' as const, artifact: content }, chunk))
+  return trackWord(Object.assign({ type: 'artifact' as const, artifact: content }, chunk))
 }
 
 /** Ends the task as rejected, with a reason for the client. */
 export function rejected(reason: Words): Rejected {
-  return made({ type: 'rejected', reason })
+  return trackWord({ type: 'rejected', reason })
 }
 
 /** Ends the task as failed, with a reason for the client. Errors that work throws are only logged. */
 export function failed(reason: Words): Failed {
-  return made({ type: 'failed', reason })
+  return trackWord({ type: 'failed', reason })
 }
 
 /** Answers a message without opening a task. */

@@ -2,7 +2,7 @@ import type { ActorRefFrom, AnyActorLogic, InputFrom } from 'xstate'
 import type { Artifact, Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails, SendMessageRequest } from '../../machines/protocol/requests.ts'
-import type { Received } from '../../machines/task-events.ts'
+import type { ClientMessage } from '../../machines/task-events.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Question } from './questions.ts'
@@ -130,16 +130,16 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
 export type WorkEnd = WorkResult | Rejected | Failed | void
 
 /** Extensions and request details of the call that opened a task. */
-export type Opened = Pick<WorkInput, 'extensions' | 'request'>
+export type OpeningDetails = Pick<WorkInput, 'extensions' | 'request'>
 
 /** Reads extensions and request details of the opening call. */
-export type ReadOpened = () => Opened | Promise<Opened>
+export type ReadOpeningDetails = () => OpeningDetails | Promise<OpeningDetails>
 
 /** Details of a request without metadata and configuration. */
 export const NO_DETAILS: RequestDetails = Object.freeze({})
 
 /** Metadata and configuration of a request; `undefined` if it has neither. */
-export function detailsOf({ metadata, configuration }: SendMessageRequest): RequestDetails | undefined {
+export function requestDetailsOf({ metadata, configuration }: SendMessageRequest): RequestDetails | undefined {
   if (!metadata && !configuration) return undefined
   const { acceptedOutputModes, returnImmediately, historyLength } = configuration ?? {}
   if (!metadata && !acceptedOutputModes && !returnImmediately && historyLength === undefined) return undefined
@@ -152,6 +152,6 @@ export function detailsOf({ metadata, configuration }: SendMessageRequest): Requ
 }
 
 /** Size of a client's message with metadata and configuration of its request, as `jsonBytes` counts it. */
-export function receivedBytes({ message, request = NO_DETAILS }: Received): number {
+export function receivedBytes({ message, request = NO_DETAILS }: ClientMessage): number {
   return jsonBytes(message) + (request === NO_DETAILS ? 0 : jsonBytes(request))
 }

@@ -4,7 +4,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import type { Limits } from '../access/limits.ts'
-import type { ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
+import type { ReadOpeningDetails, WorkInput } from '../authoring/work-arguments.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
@@ -49,7 +49,7 @@ export interface ActorHost {
   /** The bytes of a task so far: its events and messages. */
   bytesOf(taskId: string): number
   /** Marks a task as changed, so that the turn saves it. */
-  noteMove(taskId: string): void
+  markChanged(taskId: string): void
   /** Notes that something in a chart ended at once, or that an event of its own came at once: see `limits.hastyTurns`. */
   noteHaste(taskId: string): void
   /** Runs an effect when everything decided so far is committed; at once if the context has stopped. */
@@ -57,7 +57,7 @@ export interface ActorHost {
   /** If the store refused the newest commit, resolves when it accepts commits again; else `undefined`. Never rejects. */
   writable(taskId: string): Promise<void> | undefined
   /** Loads the input of a task's work. `open` reads extensions and request details, after the size of the journal is checked. */
-  workInput(taskId: string, open?: ReadOpened): Promise<WorkInput>
+  workInput(taskId: string, open?: ReadOpeningDetails): Promise<WorkInput>
   /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */
   readTask(taskId: string): Promise<Task>
   /**
@@ -90,7 +90,7 @@ export interface ActorHost {
   /** Fails a task that cannot continue. */
   failTask(taskId: string, error: unknown): void
   /** Waits for the cleanup of an ended task's work, for its grace period at most. */
-  cleansUp(taskId: string, settled: Promise<unknown>): void
+  awaitCleanup(taskId: string, settled: Promise<unknown>): void
 }
 
 type AnyActorSystem = AnyActorRef['system']
@@ -111,14 +111,14 @@ export function hostOf(system: AnyActorSystem): ActorHost {
 }
 
 /** Ids on the path to an actor, from the context's child to the actor itself; empty for the context. */
-export function pathOf(actor: AnyActorRef): string[] {
+export function actorPathOf(actor: AnyActorRef): string[] {
   const path: string[] = []
   for (let member = actor; member._parent; member = member._parent) path.unshift(member.id)
   return path
 }
 
 /** Id of the task or negotiation that an actor belongs to: the context's child above it. */
-export function familyOf(actor: AnyActorRef): string {
+export function taskIdOf(actor: AnyActorRef): string {
   let member = actor
   while (member._parent?._parent) member = member._parent
   return member.id

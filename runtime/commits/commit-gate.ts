@@ -10,11 +10,11 @@ import type {
 import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-system.ts'
-import { compiled } from '../xstate/compiled-machine.ts'
+import { compileMachine } from '../xstate/compiled-machine.ts'
 import { isMachine, keepDetails, withOwnContext } from '../xstate/persisted-snapshot.ts'
 import { MOST_MICROSTEPS } from '../xstate/pure-step.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
-import { familyOf, HASTY_MS, hostOf } from './actor-host.ts'
+import { taskIdOf, HASTY_MS, hostOf } from './actor-host.ts'
 
 const START_FAILED = 'taskchart.start.failed'
 
@@ -23,26 +23,28 @@ const START_FAILED = 'taskchart.start.failed'
  * receive events and are aborted only after the causing turn is committed. Of a machine, custom actions wait; XState's own (raise,
  * sendTo, spawn, emit, …) run at once, so that one commit covers the whole cascade. The machine's actors are wrapped too.
  */
-export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyActorLogic {
+export function deferEffects(logic: AnyActorLogic, counter?: TransitionCounter): AnyActorLogic {
   return refuseSecondUnnamed(
     isMachine(logic)
-      ? stopChildrenOnError(withScope(gatedMachine(logic, counter), HELD_ACTIONS, counter))
-      : gatedLeaf(logic)
+      ? stopChildrenOnError(withScope(deferMachineEffects(logic, counter), deferredActions, counter))
+      : deferLeafEffects(logic)
   )
 }
 
 /** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
-export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
+export function deferMachineEffects(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
   const provided = keepDetails(
     withOwnContext(
-      machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })
+      machine.provide({
+        actors: Object.fromEntries(actors.map(([name, logic]) => [name, deferEffects(logic, counter)]))
+      })
     )
   )
   if (provided.options.maxIterations === Infinity)
     provided.options = { ...provided.options, maxIterations: MOST_MICROSTEPS }
   counter?.watch(provided)
-  return compiled(provided)
+  return compileMachine(provided)
 }
 
 /** The logic with changed actor scopes. Each transition marks its task as changed. `counter` is that of a chart whose transitions are counted. */
@@ -54,7 +56,7 @@ export function withScope(logic: AnyActorLogic, changes: ScopeChanges, counter?:
       return logic.getInitialSnapshot(scopeOnceWith(scope, changes), input)
     },
     transition: (snapshot, event, scope) => {
-      noteMove(scope)
+      markChanged(scope)
       return logic.transition(snapshot, event, scopeOnceWith(scope, changes))
     }
   }
@@ -77,7 +79,7 @@ export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
       const { self, system } = scope
       if (!takesPlace(self)) return logic.start?.(snapshot, scope)
       hostOf(system).crash(
-        familyOf(self),
+        taskIdOf(self),
         new TypeError(
           "Two spawned actors have no id, so one replaces the other. Give each an id: spawnChild('paint', { id: 'painting' })."
         )
@@ -100,7 +102,7 @@ function takesPlace(actor: AnyActorRef): boolean {
 const DELAYABLE = ['xstate.raise', 'xstate.sendTo']
 
 /** Makes custom actions wait for the commit, and refuses delayed events that cannot be stored. */
-export const HELD_ACTIONS = {
+export const deferredActions = {
   actionExecutor: (scope, action) => {
     const { exec, info, params, type } = action
     if (DELAYABLE.includes(type) && (params as { delay?: number }).delay !== undefined)
@@ -113,12 +115,12 @@ export const HELD_ACTIONS = {
 /** A snapshot of logic that is no machine; that of `fromTransition` has the state as its context. */
 type Leaf = Snapshot<unknown> & { readonly context?: unknown }
 
-function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
+function deferLeafEffects(logic: AnyActorLogic): AnyActorLogic {
   /** When each began, in milliseconds since 1970. */
   const started = new WeakMap<object, number>()
   const noteEnd = ({ self, system }: AnyActorScope): void => {
     const host = hostOf(system)
-    if (host.clock.now() - (started.get(self) ?? -Infinity) < HASTY_MS) host.noteHaste(familyOf(self))
+    if (host.clock.now() - (started.get(self) ?? -Infinity) < HASTY_MS) host.noteHaste(taskIdOf(self))
   }
   return {
     ...logic,
@@ -137,7 +139,7 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
         }
       }),
     transition: (snapshot, event, scope) => {
-      noteMove(scope)
+      markChanged(scope)
       if (event.type === START_FAILED) return { ...snapshot, status: 'error', error: event.error }
       if (event.type === 'xstate.stop') {
         noteEnd(scope)
@@ -157,12 +159,12 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
   }
 }
 
-function noteMove({ self, system }: AnyActorScope): void {
-  hostOf(system).noteMove(familyOf(self))
+function markChanged({ self, system }: AnyActorScope): void {
+  hostOf(system).markChanged(taskIdOf(self))
 }
 
 function afterCommit({ self, system }: AnyActorScope, run: () => void): void {
-  hostOf(system).afterCommit({ taskId: familyOf(self), run })
+  hostOf(system).afterCommit({ taskId: taskIdOf(self), run })
 }
 
 /** For a machine below the work: stops its actors when it ends by an error, since XState leaves them running. */

@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { added, NONE } from '../primitives/collections.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { NOT_OWNER, type Commit, type Store } from '../store/store.ts'
 import { Turn, type Effect } from './turn.ts'
@@ -18,16 +18,16 @@ export interface Committer {
   /** Makes the commit of a closed turn; `undefined` if there is nothing to write. */
   commitOf(turn: Turn): Commit | undefined
   /** Tells a committed turn. */
-  tell(turn: Turn): void
+  publish(turn: Turn): void
   /** Runs an effect after its commit. */
   run(effect: Effect): void
   /** Called when everything decided is committed and told. */
-  rested(): void
+  onIdle(): void
   /**
    * Called when a commit failed and the pipeline has ended; waiting calls got `answer`. It is unknown whether the engine wrote the
    * changes of the tasks with these ids.
    */
-  broke(error: unknown, answer: A2AError, taskIds: ReadonlySet<string>): void
+  onCommitFailed(error: unknown, answer: A2AError, taskIds: ReadonlySet<string>): void
 }
 
 /**
@@ -40,7 +40,7 @@ export class CommitPipeline {
   readonly #committer: Committer
   #turn: Turn | undefined
   /** Turns that are not told yet, in order. */
-  #untold: readonly Turn[] = NONE
+  #unpublished: readonly Turn[] = NONE
   #end: { error: unknown } | undefined
   // Made once, and not for each turn.
   readonly #close = () => this.#closeTurn()
@@ -57,14 +57,14 @@ export class CommitPipeline {
     if (this.#turn) return this.#turn
     const turn = new Turn()
     this.#turn = turn
-    this.#untold = added(this.#untold, turn)
+    this.#unpublished = appendItem(this.#unpublished, turn)
     void REST.then(this.#close)
     return turn
   }
 
   /** Whether everything decided is committed and told. */
   get isSettled(): boolean {
-    return this.#untold.length === 0
+    return this.#unpublished.length === 0
   }
 
   get isOver(): boolean {
@@ -80,10 +80,10 @@ export class CommitPipeline {
   end(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
-    const untold = this.#untold
-    this.#untold = NONE
+    const untold = this.#unpublished
+    this.#unpublished = NONE
     for (const { waiting } of untold) {
-      for (const one of waiting) one.failed(error)
+      for (const one of waiting) one.onFailed(error)
     }
   }
 
@@ -100,28 +100,28 @@ export class CommitPipeline {
   #settle(settled: Turn, isWritten: boolean): void {
     if (this.#end) return
     settled.isWritten = isWritten
-    for (let turn = this.#untold[0]; turn?.isWritten !== undefined; turn = this.#untold[0]) {
+    for (let turn = this.#unpublished[0]; turn?.isWritten !== undefined; turn = this.#unpublished[0]) {
       if (!turn.isWritten) return this.#break(LOST_RACE)
-      this.#tell(turn)
+      this.#publish(turn)
     }
   }
 
-  #tell(turn: Turn): void {
-    if (this.#untold.length === 1) this.#untold = NONE
-    else (this.#untold as Turn[]).shift()
-    this.#committer.tell(turn)
+  #publish(turn: Turn): void {
+    if (this.#unpublished.length === 1) this.#unpublished = NONE
+    else (this.#unpublished as Turn[]).shift()
+    this.#committer.publish(turn)
     killPoint('streams told')
-    for (const waiting of turn.waiting) waiting.told(turn)
+    for (const waiting of turn.waiting) waiting.onPublished(turn)
     for (const effect of turn.effects) this.#committer.run(effect)
-    if (this.isSettled) this.#committer.rested()
+    if (this.isSettled) this.#committer.onIdle()
   }
 
   #break(error: unknown): void {
     if (this.#end) return
-    const taskIds = new Set(this.#untold.flatMap(({ moved }) => moved))
+    const taskIds = new Set(this.#unpublished.flatMap(({ changedTasks: moved }) => moved))
     const answer = error === LOST_RACE ? LOST_RACE : error === NOT_OWNER ? NOT_OWNER : notStored(error)
     this.end(answer)
-    this.#committer.broke(error, answer, taskIds)
+    this.#committer.onCommitFailed(error, answer, taskIds)
   }
 }
 

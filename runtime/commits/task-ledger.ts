@@ -3,25 +3,25 @@ import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, Task, TaskArtifactUpdateEvent, TaskStatus } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { ArtifactContent, TaskFact } from '../../machines/task-events.ts'
-import { type Share, UNCOUNTED_BYTES } from '../access/shares.ts'
+import { type ResourceUsage, UNCOUNTED_BYTES } from '../access/shares.ts'
 import { agentMessage } from '../authoring/words.ts'
-import { timestamp, type Clock } from '../ports/clock.ts'
+import { currentTimestamp, type Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import { SmallMap } from '../primitives/collections.ts'
 import type { StoredTask, TaskEvent, TaskRow } from '../store/store.ts'
 import type { Turn } from './turn.ts'
 
 /** An actor with those below it, and their snapshots at the time of a text. */
-export interface Seen {
+export interface SnapshotIdentity {
   readonly actor: AnyActorRef
   readonly snapshot: unknown
-  readonly below: readonly Seen[]
+  readonly below: readonly SnapshotIdentity[]
 }
 
 /** A task's actor as text. `seen`: what the text was made from, if it may be reused while that is the same. */
 export interface TaskText {
   readonly text: string
-  readonly seen: Seen | undefined
+  readonly seen: SnapshotIdentity | undefined
 }
 
 /** A live task: generation and state of its newest event, and its sizes. */
@@ -53,13 +53,13 @@ export class TaskLedger {
   readonly #makers: { readonly clock: Clock; readonly ids: Ids }
   readonly #entries = new SmallMap<LedgerEntry>()
   /** Counts the tasks' bytes in memory. */
-  readonly #share: Share | undefined
+  readonly #usage: ResourceUsage | undefined
   #keptBytes = 0
 
-  constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }, share?: Share) {
+  constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }, share?: ResourceUsage) {
     this.#contextId = contextId
     this.#makers = makers
-    this.#share = share
+    this.#usage = share
   }
 
   /** Adds a new task, or a restored one with the values of its row. */
@@ -113,7 +113,7 @@ export class TaskLedger {
   }
 
   /** Whether a task may have this many more bytes. */
-  hasRoom(taskId: string, bytes: number, limit: number): boolean {
+  fits(taskId: string, bytes: number, limit: number): boolean {
     const entry = this.#entries.get(taskId)
     return entry !== undefined && !entry.full && this.sizeOf(taskId) + bytes <= limit
   }
@@ -153,7 +153,7 @@ export class TaskLedger {
   }
 
   /** Stops counting the bytes of the tasks that ended in a turn, which is told now. */
-  told({ freedBytes }: Turn): void {
+  releaseEnded({ freedBytes }: Turn): void {
     if (freedBytes > 0) this.#count(-freedBytes)
   }
 
@@ -231,7 +231,7 @@ export class TaskLedger {
 
   #count(bytes: number): void {
     this.#keptBytes += bytes
-    this.#share?.set(this.#keptBytes > UNCOUNTED_BYTES ? this.#keptBytes : 0)
+    this.#usage?.set(this.#keptBytes > UNCOUNTED_BYTES ? this.#keptBytes : 0)
   }
 
   #artifact(
@@ -262,7 +262,7 @@ export class TaskLedger {
     const metadata = entry.generation === 1 && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
     const { state } = fact
     // The clock may have been set back, or be another node's.
-    const now = timestamp(clock)
+    const now = currentTimestamp(clock)
     if (now > entry.statusTime) entry.statusTime = now
     const status: TaskStatus = message
       ? { state, message, timestamp: entry.statusTime }
@@ -280,14 +280,14 @@ function isIdentified(artifact: ArtifactContent): artifact is Artifact {
   return Boolean(artifact.artifactId)
 }
 
-type Told = Exclude<TaskFact, { type: 'restart.requested' }>
+type EmittedFact = Exclude<TaskFact, { type: 'restart.requested' }>
 
 /**
  * The event of a task that is at its limit of events or bytes: only its end. A completion becomes a failure with `reason`, because a
  * result emits its artifacts and the completion together. Without room for bytes, `reason` also replaces the message of any other
  * end.
  */
-export function factAtEventLimit(fact: Told, reason: string, hasRoom: boolean): Told | undefined {
+export function factAtEventLimit(fact: EmittedFact, reason: string, hasRoom: boolean): EmittedFact | undefined {
   if (fact.type !== 'status.changed' || !isTerminal(fact.state)) return undefined
   const isCompleted = fact.state === 'TASK_STATE_COMPLETED'
   if (hasRoom && !isCompleted) return fact

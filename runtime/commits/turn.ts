@@ -1,5 +1,5 @@
 import type { WorkInput } from '../authoring/work-arguments.ts'
-import { added, NONE } from '../primitives/collections.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import type { SendRow } from '../store/rows.ts'
 import type { Commit, JournalRow, MessageRow, TaskEvent, TaskRow } from '../store/store.ts'
 
@@ -10,9 +10,9 @@ export interface Effect {
 }
 
 /** Callbacks at the end of a turn: exactly one is called, once, in the order of the turns. */
-export interface Waiting {
-  told(turn: Turn): void
-  failed(error: unknown): void
+export interface TurnCallbacks {
+  onPublished(turn: Turn): void
+  onFailed(error: unknown): void
 }
 
 /**
@@ -25,19 +25,19 @@ export class Turn {
   /** Events and messages in order. */
   log: readonly (TaskEvent | MessageRow)[] = NONE
   /** Ids of the tasks whose actors changed. */
-  moved: readonly string[] = NONE
+  changedTasks: readonly string[] = NONE
   /** Rows of the changed tasks; filled when the turn closes. */
   rows: readonly TaskRow[] = NONE
   /** Journal rows of work. */
   journal: readonly JournalRow[] = NONE
   /** Deduplicated messages, with their outcomes. */
-  sends: readonly SendRow[] = NONE
+  dedupeRows: readonly SendRow[] = NONE
   /** Webhooks of messages. */
   webhooks: readonly Commit['webhooks'][number][] = NONE
   /** Called after the commit, in order. */
-  waiting: readonly Waiting[] = NONE
+  waiting: readonly TurnCallbacks[] = NONE
   /** Inputs of work that starts when the turn closes, for tasks that it opens. */
-  starts: readonly WorkInput[] = NONE
+  worksToStart: readonly WorkInput[] = NONE
   /** Run after the commit, in order. */
   effects: readonly Effect[] = NONE
   /** Bytes in memory of tasks that it ends. */
@@ -48,27 +48,27 @@ export class Turn {
   isWritten: boolean | undefined
 
   /** Adds an event or a message. */
-  note(entry: TaskEvent | MessageRow): void {
-    this.log = added(this.log, entry)
+  addEvent(entry: TaskEvent | MessageRow): void {
+    this.log = appendItem(this.log, entry)
   }
 
   /** Marks a task as changed. */
-  move(taskId: string): void {
-    if (!this.moved.includes(taskId)) this.moved = added(this.moved, taskId)
+  markChanged(taskId: string): void {
+    if (!this.changedTasks.includes(taskId)) this.changedTasks = appendItem(this.changedTasks, taskId)
   }
 
-  keep(row: JournalRow): void {
-    this.journal = added(this.journal, row)
+  addJournal(row: JournalRow): void {
+    this.journal = appendItem(this.journal, row)
   }
 
   /** Adds an effect for after the commit. */
-  after(effect: Effect): void {
-    this.effects = added(this.effects, effect)
+  afterCommit(effect: Effect): void {
+    this.effects = appendItem(this.effects, effect)
   }
 
   /** Calls back after the commit, before the effects. */
-  awaitedBy(waiting: Waiting): void {
-    this.waiting = added(this.waiting, waiting)
+  onCommit(waiting: TurnCallbacks): void {
+    this.waiting = appendItem(this.waiting, waiting)
   }
 
   /** The row of a task that changed in the turn. */
@@ -86,7 +86,8 @@ export class Turn {
   /** This turn's events of one task, oldest first. */
   eventsOf(taskId: string): readonly TaskEvent[] {
     let events: readonly TaskEvent[] = NONE
-    for (const entry of this.log) if (!('message' in entry) && entry.taskId === taskId) events = added(events, entry)
+    for (const entry of this.log)
+      if (!('message' in entry) && entry.taskId === taskId) events = appendItem(events, entry)
     return events
   }
 }

@@ -4,7 +4,7 @@ import { contextName, isErased, type ContextKey, type Erasure } from '../store/s
 import { FIRST_RETRY_MS, LAST_RETRY_MS } from './wake-scheduler.ts'
 
 /** The absence of a context that broke. */
-export interface Absence {
+export interface BrokenContext {
   readonly key: ContextKey
   /** Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once. */
   readonly awayMs: number
@@ -13,15 +13,15 @@ export interface Absence {
 }
 
 /** Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than a minute ago. */
-export function awayAfter(before: Absence | undefined, presentMs: number): number {
+export function awayAfter(before: BrokenContext | undefined, presentMs: number): number {
   if (!before || presentMs >= LAST_RETRY_MS) return FIRST_RETRY_MS
   return Math.min(Math.max(2 * before.awayMs, FIRST_RETRY_MS), LAST_RETRY_MS)
 }
 
 /** Contexts that have left the memory of this process by a failure. Reloading one is no recovery, because its process has not ended. */
-export class Absences {
+export class BrokenContexts {
   readonly #clock: Clock
-  readonly #broken = new ReleasingMap<Absence>()
+  readonly #broken = new ReleasingMap<BrokenContext>()
   /** Contexts that this node of a cluster has lost with its session, until it knows who had them since. */
   readonly #lost = new Map<string, ContextKey>()
 
@@ -30,13 +30,13 @@ export class Absences {
   }
 
   /** The absence of a context, if it broke. */
-  of(name: string): Absence | undefined {
+  of(name: string): BrokenContext | undefined {
     return this.#broken.size > 0 ? this.#broken.get(name) : undefined
   }
 
   /** Notes that a context broke. After `awayMs`, unless that is 0, calls `reload`. */
   add(key: ContextKey, awayMs: number, reload: () => void): void {
-    const absence: Absence = { key, awayMs, timer: undefined }
+    const absence: BrokenContext = { key, awayMs, timer: undefined }
     this.#broken.set(contextName(key), absence)
     if (awayMs === 0) return
     absence.timer = this.#clock.setTimeout(() => {

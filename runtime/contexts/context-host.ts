@@ -2,10 +2,15 @@ import type { ContextFact, ContextMachineEvent } from '../../machines/context.ma
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { Received, TaskFact } from '../../machines/task-events.ts'
-import { reasonOf } from '../../machines/task.machine.ts'
+import type { ClientMessage, TaskFact } from '../../machines/task-events.ts'
+import { failureReasonOf } from '../../machines/task.machine.ts'
 import type { Limits } from '../access/limits.ts'
-import { type Opened, type ReadOpened, receivedBytes, type WorkInput } from '../authoring/work-arguments.ts'
+import {
+  type OpeningDetails,
+  type ReadOpeningDetails,
+  receivedBytes,
+  type WorkInput
+} from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import { factAtEventLimit } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
@@ -19,8 +24,8 @@ import { readAllEvents } from '../streams/task-stream.ts'
 import { awaitTask, isPermanent } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/journal.ts'
-import { checkReadable, isOpening, WorkInputs } from '../work/work-input.ts'
-import { tell } from '../xstate/lean-actor.ts'
+import { checkRestoredBytes, isOpening, WorkInputs } from '../work/work-input.ts'
+import { sendToActor } from '../xstate/lean-actor.ts'
 import type { ContextServices, HostedContext } from './dependencies.ts'
 import { readWholeOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
 import { ContextRecovery } from './recovery.ts'
@@ -63,11 +68,11 @@ export class ContextHost implements ActorHost {
   }
 
   runs(taskId: string): void {
-    this.#services.observers.told?.runs(taskId)
+    this.#services.observers.active?.runs(taskId)
   }
 
   send(event: ContextMachineEvent): void {
-    tell(this.#context.root, event)
+    sendToActor(this.#context.root, event)
   }
 
   get logger(): Logger {
@@ -105,13 +110,13 @@ export class ContextHost implements ActorHost {
     const { tasks } = this.#context
     const generation = tasks.generationOf(taskId)
     const bytes = jsonBytes(fact)
-    const hasRoom = generation === 0 || tasks.hasRoom(taskId, bytes, taskBytes)
+    const hasRoom = generation === 0 || tasks.fits(taskId, bytes, taskBytes)
     if (hasRoom) this.#addBytes(taskId, bytes)
     const tooLarge = hasRoom ? undefined : this.#tooManyBytes(taskId, bytes)
     const full = tooLarge ?? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
     const told = full ? factAtEventLimit(fact, full.message, hasRoom) : fact
     const event = told && tasks.stamp(taskId, told)
-    if (event) this.#context.pipeline.turn.note(event)
+    if (event) this.#context.pipeline.turn.addEvent(event)
     if (tooLarge) this.#failFull(taskId, tooLarge)
     else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
   }
@@ -119,14 +124,14 @@ export class ContextHost implements ActorHost {
   /** Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that opens a task always fits. */
   logMessage(
     row: MessageRow & { readonly taskId: string; readonly generation: number },
-    request?: Received['request']
+    request?: ClientMessage['request']
   ): boolean {
     const { tasks, pipeline } = this.#context
     const bytes = receivedBytes(request ? { message: row.message, request } : row)
-    if (row.generation > 0 && !tasks.hasRoom(row.taskId, bytes, this.#services.limits.taskBytes)) return false
+    if (row.generation > 0 && !tasks.fits(row.taskId, bytes, this.#services.limits.taskBytes)) return false
     this.#addBytes(row.taskId, bytes)
     tasks.keep(row.taskId, bytes)
-    pipeline.turn.note(row)
+    pipeline.turn.addEvent(row)
     return true
   }
 
@@ -163,8 +168,8 @@ export class ContextHost implements ActorHost {
     return this.#context.tasks.bytesOf(taskId)
   }
 
-  noteMove(taskId: string): void {
-    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.move(taskId)
+  markChanged(taskId: string): void {
+    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.markChanged(taskId)
   }
 
   noteHaste(taskId: string): void {
@@ -184,16 +189,16 @@ export class ContextHost implements ActorHost {
 
   afterCommit(effect: Effect): void {
     if (this.#isOver) this.run(effect)
-    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.after(effect)
+    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.afterCommit(effect)
   }
 
   writable(taskId: string): Promise<void> | undefined {
     if (!this.#context.owner.isRefused) return undefined
-    this.noteMove(taskId)
+    this.markChanged(taskId)
     return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }
 
-  workInput(taskId: string, open?: ReadOpened): Promise<WorkInput> {
+  workInput(taskId: string, open?: ReadOpeningDetails): Promise<WorkInput> {
     return this.#inputs.load(taskId, open)
   }
 
@@ -214,7 +219,7 @@ export class ContextHost implements ActorHost {
   async readTask(taskId: string): Promise<Task> {
     const { limits, reads } = this.#services
     const [size] = await reads.measureTasks({ ...this.key, taskIds: [taskId] })
-    if (size) checkReadable(size, limits)
+    if (size) checkRestoredBytes(size, limits)
     return (await readWholeOrThrow(reads, this.key, taskId, {})).task
   }
 
@@ -258,15 +263,15 @@ export class ContextHost implements ActorHost {
     const { taskId, value } = row
     const { tasks, pipeline } = this.#context
     const bytes = jsonBytes(value)
-    if (tasks.has(taskId) && !tasks.hasRoom(taskId, bytes, this.#services.limits.taskBytes)) {
+    if (tasks.has(taskId) && !tasks.fits(taskId, bytes, this.#services.limits.taskBytes)) {
       return this.#failFull(taskId, this.#tooManyBytes(taskId, bytes))
     }
     tasks.addJournalBytes(taskId, bytes)
-    pipeline.turn.keep(row)
-    this.noteMove(taskId)
+    pipeline.turn.addJournal(row)
+    this.markChanged(taskId)
   }
 
-  cleansUp(taskId: string, settled: Promise<unknown>): void {
+  awaitCleanup(taskId: string, settled: Promise<unknown>): void {
     this.#services.cleanUps.add(taskId, settled)
   }
 
@@ -275,7 +280,7 @@ export class ContextHost implements ActorHost {
     if (isPermanent(error)) return this.#fail(taskId, error)
     this.logger.error(WORK_FAILED, { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
-    this.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
+    this.send({ type: 'work.crashed', taskId, message: { parts: [{ text: failureReasonOf(error) }] }, crash })
   }
 
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
@@ -297,11 +302,11 @@ export class ContextHost implements ActorHost {
   /** Tells traces and observers of an error of the author's code. */
   #noteCrash(taskId: string, error: unknown): void {
     this.traces?.crashed(taskId, error)
-    this.#services.observers.told?.crashed(taskId, error)
+    this.#services.observers.active?.crashed(taskId, error)
   }
 
   #fail(taskId: string, error: unknown): void {
-    this.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
+    this.send({ type: 'task.fail', taskId, message: { parts: [{ text: failureReasonOf(error) }] } })
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
@@ -331,7 +336,7 @@ export class ContextHost implements ActorHost {
   }
 
   /** Starts the work of a task. Without `input` it is loaded; `opened` saves a read of the journal. */
-  startTask(taskId: string, input?: WorkInput, opened?: Opened): void {
+  startTask(taskId: string, input?: WorkInput, opened?: OpeningDetails): void {
     if (input) return this.begin(input)
     this.workInput(taskId, opened && (() => opened)).then(
       input => this.begin(input),

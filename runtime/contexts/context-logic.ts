@@ -10,7 +10,7 @@ import { negotiationFunction } from '../negotiation/per-message.ts'
 import { workChart } from '../work/chart-work.ts'
 import { isGenerator, workFunction, workGenerator } from '../work/function-work.ts'
 import type { ScopeChanges } from '../xstate/actor-system.ts'
-import { compiled } from '../xstate/compiled-machine.ts'
+import { compileMachine } from '../xstate/compiled-machine.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 
 /** The context chart with an agent's logic. */
@@ -23,7 +23,7 @@ export function contextLogic({ work, negotiate, input }: Agent, counter?: Transi
   if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
   else if (negotiate) actors.bargaining = negotiationChart(negotiate)
   return withScope(
-    compiled(contextMachine.provide({ actors })),
+    compileMachine(contextMachine.provide({ actors })),
     emitting((host, _, fact: ContextFact) => host.noteContextFact(fact))
   ) as ContextLogic
 }
@@ -36,7 +36,7 @@ function workLogic(work: Exclude<Agent['work'], undefined>, counter: TransitionC
 
 /** The task chart with work, whose emitted events go into the turn. */
 function taskLogic(work: AnyActorLogic): AnyActorLogic {
-  const machine = compiled(taskMachine.provide({ actors: { work } }))
+  const machine = compileMachine(taskMachine.provide({ actors: { work } }))
   return withScope(
     machine,
     emitting((host, taskId, fact: TaskFact) => host.noteTaskFact(taskId, fact))

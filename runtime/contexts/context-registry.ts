@@ -1,7 +1,15 @@
 import { A2AError, OUTCOME_UNKNOWN } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
 import type { Limits } from '../access/limits.ts'
-import { type Lacking, liveBytes, overShare, Share, type Sharer, Shares, type Use } from '../access/shares.ts'
+import {
+  type LimitLevel,
+  liveBytes,
+  overShare,
+  ResourceUsage,
+  type Owner,
+  SharedLimit,
+  type Use
+} from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
 import {
@@ -14,7 +22,7 @@ import {
   type StoredContext
 } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
-import { Absences, awayAfter, PendingErasures } from './absences.ts'
+import { BrokenContexts, awayAfter, PendingErasures } from './absences.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { beingErased, ERASED, shutDown } from './errors.ts'
 import { LiveContext } from './live-context.ts'
@@ -30,23 +38,23 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   readonly #services: ContextServices
   readonly #wakes: WakeScheduler
   readonly #live = new ReleasingMap<LiveContext>()
-  readonly #room: ContextRoom
-  readonly #bytes: ContextRoom
+  readonly #contextBudget: ContextBudget
+  readonly #byteBudget: ContextBudget
   readonly #loading = new ReleasingMap<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
-  readonly #absences: Absences
+  readonly #broken: BrokenContexts
   /** When the store refused the newest commit; -Infinity if it accepted it. */
   #refusedAtMs = -Infinity
   /** Idle contexts, the least recently used first. A context that a timer has just activated may still be here. */
-  #resting: LiveContext[] = []
+  #idle: LiveContext[] = []
   readonly #erasures = new PendingErasures()
   #isClosed = false
 
   constructor(services: ContextServices) {
     this.#services = services
-    const dismiss: Dismiss = (lacking, sharer) => this.#dismissOne(lacking, sharer)
-    this.#room = ContextRoom.forContexts(services.limits, dismiss)
-    this.#bytes = ContextRoom.forBytes(services.limits, dismiss)
-    this.#absences = new Absences(services.clock)
+    const dismiss: Dismiss = (exceeded, owner) => this.#dismissOne(exceeded, owner)
+    this.#contextBudget = ContextBudget.forContexts(services.limits, dismiss)
+    this.#byteBudget = ContextBudget.forBytes(services.limits, dismiss)
+    this.#broken = new BrokenContexts(services.clock)
     this.#wakes = new WakeScheduler(services, {
       has: key => this.#isSeenTo(contextName(key)),
       wake: key => this.#wake(key)
@@ -74,8 +82,8 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
     const name = contextName(key)
     const live = this.#live.get(name)
-    if (!live) return this.#loading.get(name)?.live ?? this.#load(key, name, this.#sharerOf(key, connection))
-    this.#stirs(live)
+    if (!live) return this.#loading.get(name)?.live ?? this.#load(key, name, this.#ownerOf(key, connection))
+    this.#touch(live)
     return live
   }
 
@@ -83,13 +91,13 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   create(key: ContextKey, connection?: object): LiveContext {
     this.#checkOpen(key)
     if (this.#erasures.of(key)) throw beingErased()
-    return this.#add(key, this.#sharerOf(key, connection))
+    return this.#add(key, this.#ownerOf(key, connection))
   }
 
   /** Makes memory for a message to a live context, by removing idle ones. Throws RateLimited or Overloaded if that is not enough. */
-  makeRoomIn(live: LiveContext): void {
-    this.#stirs(live)
-    this.#bytes.make(live.stay.sharer)
+  freeMemoryFor(live: LiveContext): void {
+    this.#touch(live)
+    this.#byteBudget.freeFor(live.residency.owner)
   }
 
   /**
@@ -117,7 +125,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
 
   /** Restores the contexts that this node has just got. A context that no other node has had meanwhile continues without a recovery. */
   gained(isContinued: (key: ContextKey) => boolean): void {
-    this.#absences.regain(isContinued)
+    this.#broken.regain(isContinued)
     this.#wakes.expect(0)
   }
 
@@ -134,9 +142,9 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     for (const live of lost()) {
       live.stop(live.pipeline.isSettled ? NOT_OWNER : OUTCOME_UNKNOWN)
       this.#forget(live)
-      if (!isOrderly) this.#absences.lose(live.key)
+      if (!isOrderly) this.#broken.lose(live.key)
     }
-    if (!isOrderly) this.#absences.loseBroken(isLost)
+    if (!isOrderly) this.#broken.loseBroken(isLost)
   }
 
   /** Tells every context that the process shuts down cleanly. Resolves when the resulting commits have begun. */
@@ -154,27 +162,27 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   close(): Promise<void> {
     this.#isClosed = true
     this.#wakes.close()
-    this.#absences.close()
+    this.#broken.close()
     for (const live of this.#live.values()) live.stop()
     this.#live.clear()
-    this.#resting = []
+    this.#idle = []
     return this.#erasures.settled()
   }
 
-  #load(key: ContextKey, name: string, sharer: Sharer): Promise<LiveContext> {
+  #load(key: ContextKey, name: string, owner: Owner): Promise<LiveContext> {
     this.#checkOpen(key)
-    this.#room.make(sharer)
-    const live = this.#open(key, sharer).finally(() => this.#loading.delete(name))
+    this.#contextBudget.freeFor(owner)
+    const live = this.#open(key, owner).finally(() => this.#loading.delete(name))
     this.#loading.set(name, { key, live })
     return live
   }
 
-  async #open(key: ContextKey, sharer: Sharer): Promise<LiveContext> {
+  async #open(key: ContextKey, owner: Owner): Promise<LiveContext> {
     const { store, telemetry, limits } = this.#services
-    const stored = await loadContext(store, key, this.#bytes.shares.most.user)
+    const stored = await loadContext(store, key, this.#byteBudget.limit.most.user)
     const traces = telemetry && stored ? await storedTraces(store, key, stored, limits) : undefined
     this.#checkOpen(key)
-    return this.#add(key, sharer, stored, traces)
+    return this.#add(key, owner, stored, traces)
   }
 
   #checkOpen(key: ContextKey): void {
@@ -182,28 +190,23 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     if (this.#services.owns?.(key) === false) throw NOT_OWNER
   }
 
-  #add(
-    key: ContextKey,
-    sharer: Sharer,
-    stored?: StoredContext,
-    traces?: ReadonlyMap<string, TraceCarrier>
-  ): LiveContext {
-    this.#room.make(sharer)
-    if (stored) this.#bytes.make(sharer, snapshotBytes(stored))
+  #add(key: ContextKey, owner: Owner, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
+    this.#contextBudget.freeFor(owner)
+    if (stored) this.#byteBudget.freeFor(owner, snapshotBytes(stored))
     const { telemetry, agent, clock } = this.#services
-    const broken = this.#absences.of(contextName(key))
-    const stay = { sharer, bytes: new Share(this.#bytes.shares, sharer), sinceMs: clock.now(), broken }
+    const broken = this.#broken.of(contextName(key))
+    const residency = { owner, bytes: new ResourceUsage(this.#byteBudget.limit, owner), sinceMs: clock.now(), broken }
     const live = new LiveContext(
       key,
       stored,
       this.#services,
       this,
-      stay,
+      residency,
       telemetry && new WorkSpans(telemetry, agent, key, traces)
     )
-    if (broken) this.#absences.end(live.name)
+    if (broken) this.#broken.end(live.name)
     this.#live.set(live.name, live)
-    this.#room.shares.add(sharer)
+    this.#contextBudget.limit.add(owner)
     return live
   }
 
@@ -216,39 +219,39 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     this.#refusedAtMs = -Infinity
     counters.committed(commit)
     recoveryQueue.progressed(commit)
-    observers.told?.committed(commit, live)
+    observers.active?.committed(commit, live)
   }
 
-  broke(live: LiveContext, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void {
+  onCommitFailed(live: LiveContext, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void {
     if (reason === 'not owner') return this.#forget(live)
     const { clock, counters } = this.#services
     if (reason === 'refused') this.#refusedAtMs = clock.now()
     counters[reason === 'refused' ? 'refusedCommits' : 'lostRaces'] += 1
-    const { broken, sinceMs } = live.stay
+    const { broken, sinceMs } = live.residency
     void this.#reload(live, taskIds, reason === 'refused' ? awayAfter(broken, clock.now() - sinceMs) : 0)
   }
 
   async #wake(key: ContextKey, connection?: object): Promise<void> {
-    this.rested(await this.get(key, connection))
+    this.onIdle(await this.get(key, connection))
   }
 
-  rested(live: LiveContext): void {
-    this.#stirs(live)
+  onIdle(live: LiveContext): void {
+    this.#touch(live)
     if (!live.isAtRest) return
-    this.#resting.push(live)
-    while (this.#resting.length > this.#services.limits.idleContexts) this.#dismissOne('whole')
+    this.#idle.push(live)
+    while (this.#idle.length > this.#services.limits.idleContexts) this.#dismissOne('whole')
   }
 
-  #stirs(live: LiveContext): void {
-    const index = this.#resting.indexOf(live)
-    if (index >= 0) this.#resting.splice(index, 1)
+  #touch(live: LiveContext): void {
+    const index = this.#idle.indexOf(live)
+    if (index >= 0) this.#idle.splice(index, 1)
   }
 
-  /** Removes the least recently used idle context from memory, of any or of one sharer. Gives whether there was one. */
-  #dismissOne(lacking: Lacking, sharer: Sharer = {}): boolean {
-    const isMeant = (live: LiveContext) => lacking === 'whole' || live.stay.sharer[lacking] === sharer[lacking]
-    for (let live = this.#resting.find(isMeant); live; live = this.#resting.find(isMeant)) {
-      this.#stirs(live)
+  /** Removes the least recently used idle context from memory, of any or of one owner. Gives whether there was one. */
+  #dismissOne(exceeded: LimitLevel, owner: Owner = {}): boolean {
+    const isMeant = (live: LiveContext) => exceeded === 'whole' || live.residency.owner[exceeded] === owner[exceeded]
+    for (let live = this.#idle.find(isMeant); live; live = this.#idle.find(isMeant)) {
+      this.#touch(live)
       if (!live.isAtRest) continue
       live.stop()
       this.#forget(live)
@@ -259,15 +262,15 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   }
 
   #forget(live: LiveContext): void {
-    this.#stirs(live)
+    this.#touch(live)
     this.#live.delete(live.name)
-    this.#room.shares.add(live.stay.sharer, -1)
-    live.stay.bytes.end()
+    this.#contextBudget.limit.add(live.residency.owner, -1)
+    live.residency.bytes.end()
   }
 
   /** Whether a context is in memory, or has a timer that reloads it. */
   #isSeenTo(name: string): boolean {
-    return this.#live.has(name) || this.#absences.of(name)?.timer !== undefined
+    return this.#live.has(name) || this.#broken.of(name)?.timer !== undefined
   }
 
   /**
@@ -278,13 +281,13 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     const { store, feeds, webhooks } = this.#services
     const {
       key,
-      stay: {
-        sharer: { user }
+      residency: {
+        owner: { user }
       }
     } = live
     const connection = typeof user === 'object' ? user : undefined
     this.#forget(live)
-    this.#absences.add(key, awayMs, () => void this.#comeBack(key, connection))
+    this.#broken.add(key, awayMs, () => void this.#comeBack(key, connection))
     const unread = new Set(taskIds)
     try {
       for (const taskId of taskIds) {
@@ -295,7 +298,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
       }
       if (awayMs === 0) await this.#wake(key, connection)
     } catch (error) {
-      this.#staysAway(key, error)
+      this.#onReloadFailed(key, error)
       // Otherwise streams might wait for ever, because an ended task is not restored.
       for (const taskId of unread) feeds.end(key, taskId, OUTCOME_UNKNOWN)
     }
@@ -305,11 +308,11 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     try {
       await this.#wake(key, connection)
     } catch (error) {
-      this.#staysAway(key, error)
+      this.#onReloadFailed(key, error)
     }
   }
 
-  #staysAway({ contextId }: ContextKey, error: unknown): void {
+  #onReloadFailed({ contextId }: ContextKey, error: unknown): void {
     if (error === NOT_OWNER) return
     this.#services.logger.error('a context could not be loaded again', { contextId, error })
     this.#wakes.retry()
@@ -320,7 +323,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     this.#forget(live)
   }
 
-  #sharerOf({ principal, tenant }: ContextKey, connection: object | undefined): Sharer {
+  #ownerOf({ principal, tenant }: ContextKey, connection: object | undefined): Owner {
     return {
       user: principal === ANONYMOUS ? connection : principal,
       tenant: this.#services.sharesByTenant ? tenant : undefined
@@ -333,27 +336,27 @@ const ADVICE = 'Wait for a task to end, or cancel one.'
 const CONTEXTS: Use = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
 const BYTES: Use = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
 
-/** Removes an idle context from memory: one of the sharer's, or any if the whole limit is reached. Gives whether there was one. */
-type Dismiss = (lacking: Lacking, sharer: Sharer) => boolean
+/** Removes an idle context from memory: one of the owner's, or any if the whole limit is reached. Gives whether there was one. */
+type Dismiss = (exceeded: LimitLevel, owner: Owner) => boolean
 
 /** Limit of one resource of contexts in memory, with shares. */
-class ContextRoom {
-  readonly shares: Shares
+class ContextBudget {
+  readonly limit: SharedLimit
   readonly #use: Use
   readonly #full: string
   readonly #dismiss: Dismiss
 
-  private constructor(shares: Shares, use: Use, full: string, dismiss: Dismiss) {
-    this.shares = shares
+  private constructor(shares: SharedLimit, use: Use, full: string, dismiss: Dismiss) {
+    this.limit = shares
     this.#use = use
     this.#full = full
     this.#dismiss = dismiss
   }
 
   /** Limits contexts by `limits.liveContexts`. */
-  static forContexts(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(
-      new Shares(limits.liveContexts, limits),
+  static forContexts(limits: Limits, dismiss: Dismiss): ContextBudget {
+    return new ContextBudget(
+      new SharedLimit(limits.liveContexts, limits),
       CONTEXTS,
       'The agent has too many active contexts. Send the request again later.',
       dismiss
@@ -361,8 +364,8 @@ class ContextRoom {
   }
 
   /** Limits bytes by `limits.liveBytes`. */
-  static forBytes(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(
+  static forBytes(limits: Limits, dismiss: Dismiss): ContextBudget {
+    return new ContextBudget(
       liveBytes(limits),
       BYTES,
       'The agent has too many bytes of contexts in memory. Send the request again later.',
@@ -371,13 +374,13 @@ class ContextRoom {
   }
 
   /** Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded for the whole limit. */
-  make(sharer: Sharer, amount = 1): void {
-    const { shares } = this
-    for (let lacking = shares.lacking(sharer, amount); lacking; lacking = shares.lacking(sharer, amount)) {
-      if (this.#dismiss(lacking, sharer)) continue
-      throw lacking === 'whole'
+  freeFor(owner: Owner, amount = 1): void {
+    const { limit: shares } = this
+    for (let exceeded = shares.exceeded(owner, amount); exceeded; exceeded = shares.exceeded(owner, amount)) {
+      if (this.#dismiss(exceeded, owner)) continue
+      throw exceeded === 'whole'
         ? new A2AError('Overloaded', this.#full, { retryAfterMs: 1000 })
-        : overShare(this.#use, lacking, sharer, shares)
+        : overShare(this.#use, exceeded, owner, shares)
     }
   }
 }

@@ -2,7 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import type { ContextFact } from '../../machines/context.machine.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Metering } from '../access/quotas.ts'
-import type { Share, Sharer } from '../access/shares.ts'
+import type { ResourceUsage, Owner } from '../access/shares.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import type { CommitPipeline } from '../commits/commit-pipeline.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
@@ -17,21 +17,21 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { TaskTimers } from '../timers/task-timers.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker, TaskLoads } from '../work/task-loads.ts'
-import type { Absence } from './absences.ts'
+import type { BrokenContext } from './absences.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { PendingCalls } from './external-events.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 
 /** One time of a context in memory. */
-export interface Stay {
+export interface Residency {
   /** Counted in the shares of live contexts. */
-  readonly sharer: Sharer
+  readonly owner: Owner
   /** Counts the bytes of its tasks in memory. */
-  readonly bytes: Share
+  readonly bytes: ResourceUsage
   readonly sinceMs: number
   /** Set if the context was in memory before in this process, and broke. */
-  readonly broken: Absence | undefined
+  readonly broken: BrokenContext | undefined
 }
 
 /** Owner of live contexts. */
@@ -41,9 +41,9 @@ export interface ContextOwner<Live> {
   /** Called after each commit. */
   committed(commit: Commit, live: Live): void
   /** Called when everything decided in a context is committed and told, so it may be idle. */
-  rested(live: Live): void
+  onIdle(live: Live): void
   /** Called when a commit with these tasks failed and ended the context: the store refused it, another process was faster, or another node owns it. */
-  broke(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
+  onCommitFailed(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
 }
 
 /** A live context, as its host uses it. Its actors and timers are created after the host. */

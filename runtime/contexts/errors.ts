@@ -1,10 +1,10 @@
 import type { ContextFact } from '../../machines/context.machine.ts'
 import { A2AError, taskNotFound } from '../../machines/protocol/errors.ts'
-import type { Room } from '../access/call-context.ts'
+import type { Budget } from '../access/call-context.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ReadOptions, Store, StoredTask } from '../store/store.ts'
-import { completed, LARGE_BYTES, type WholeTaskReader } from '../streams/task-stream.ts'
+import { loadWholeTask, LARGE_BYTES, type WholeTaskReader } from '../streams/task-stream.ts'
 
 /** The error for calls that wait for a context that stops. */
 export const SHUT_DOWN = new A2AError('Overloaded', 'The context is not available now. Send the request again later.')
@@ -88,7 +88,7 @@ export async function readWholeOrThrow(
   scope: Scope,
   taskId: string,
   options: ReadOptions,
-  room?: Room
+  room?: Budget
 ): Promise<StoredTask> {
   return completedOrThrow(
     store,
@@ -107,9 +107,9 @@ export async function completedOrThrow(
   taskId: string,
   stored: StoredTask | undefined,
   options: ReadOptions,
-  room?: Room
+  room?: Budget
 ): Promise<StoredTask> {
-  const whole = stored && (await completed(store, scope, stored, options, room))
+  const whole = stored && (await loadWholeTask(store, scope, stored, options, room))
   if (!whole) throw taskNotFound(taskId)
   return whole
 }

@@ -1,20 +1,20 @@
 import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
+import type { ClientMessage, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
-import type { Turn, Waiting } from '../commits/turn.ts'
-import { added, NONE, without } from '../primitives/collections.ts'
+import type { Turn, TurnCallbacks } from '../commits/turn.ts'
+import { appendItem, NONE, without } from '../primitives/collections.ts'
 import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
-import { answered } from '../work/chart-question.ts'
+import { validateAnswer } from '../work/chart-question.ts'
 import { runOf } from '../work/function-work.ts'
 import type { CheckedAnswer } from '../work/question-queue.ts'
 
 /** An event for one task from a caller. */
 export type OutsideEvent =
   | { type: 'task.cancel'; taskId: string }
-  | ({ type: 'message.received'; taskId: string } & Received)
+  | ({ type: 'message.received'; taskId: string } & ClientMessage)
   | { type: 'authorization.received'; taskId: string; data: unknown }
 
 /** Terms of an event from a caller. */
@@ -46,13 +46,13 @@ export function isForOther(
   return named === undefined ? open !== undefined && seen !== open && policy !== 'queue' : named !== open
 }
 
-type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
+type AcceptedEvent = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
 
 /**
  * Why a task does not accept an event. `refused`: not in its state. `stale`: it has another generation. `other question`: the message answers
  * another one than the open one. `full`: its queue is full. `large`: the message exceeds its bytes. Violations: the answer is invalid.
  */
-export type Refusal = 'refused' | 'stale' | 'other question' | 'full' | 'large' | readonly FieldViolation[]
+export type EventRefusal = 'refused' | 'stale' | 'other question' | 'full' | 'large' | readonly FieldViolation[]
 
 /** The event that the task's chart accepts now, or why it does not. An answer is validated by the task's work, which gets the parsed value. */
 export function acceptEvent(
@@ -60,7 +60,7 @@ export function acceptEvent(
   event: OutsideEvent,
   policy: MessagePolicy,
   queueLimit: number
-): Taken | Refusal {
+): AcceptedEvent | EventRefusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
   const work: AnyActorRef | undefined = snapshot.children.work
@@ -87,7 +87,7 @@ function checkedFor<Given extends ToWork>(
   if (run) return run.check(event)
   try {
     const snapshot = work.getSnapshot()
-    const heard = answered(snapshot, event, asks)
+    const heard = validateAnswer(snapshot, event, asks)
     if ('violations' in heard) return heard
     return (heard.question?.chart ?? snapshot).can(heard.event) ? { event: heard.event } : undefined
   } catch {
@@ -96,7 +96,7 @@ function checkedFor<Given extends ToWork>(
 }
 
 /** Terms of a request, which are stored with its outcome. */
-export type CallTerms = Pick<OutsideTerms, 'send' | 'webhook'>
+export type StoredCallTerms = Pick<OutsideTerms, 'send' | 'webhook'>
 
 /** Outcome of a request: the agent's answer, or the turn that opened a task. */
 export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
@@ -104,28 +104,28 @@ export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn 
 type Decided = { readonly taskId: string } | { readonly reply: Message } | { readonly error: unknown }
 
 /** A call that waits for the outcome of its request, then for the commit of the turn that has it. */
-class PendingCall implements Waiting {
+class PendingCall implements TurnCallbacks {
   readonly callId: string
-  readonly terms: CallTerms
+  readonly terms: StoredCallTerms
   readonly #resolve: (outcome: CallOutcome) => void
-  readonly failed: (error: unknown) => void
+  readonly onFailed: (error: unknown) => void
   decided: Decided | undefined
 
   constructor(
     callId: string,
-    terms: CallTerms,
+    terms: StoredCallTerms,
     resolve: (outcome: CallOutcome) => void,
     reject: (error: unknown) => void
   ) {
     this.callId = callId
     this.terms = terms
     this.#resolve = resolve
-    this.failed = reject
+    this.onFailed = reject
   }
 
-  told(turn: Turn): void {
+  onPublished(turn: Turn): void {
     const decided = this.decided as Decided
-    if ('error' in decided) this.failed(decided.error)
+    if ('error' in decided) this.onFailed(decided.error)
     else this.#resolve('reply' in decided ? decided : { opened: turn })
   }
 }
@@ -135,9 +135,9 @@ export class PendingCalls {
   #calls: readonly PendingCall[] = NONE
 
   /** Settles when the outcome is committed. */
-  add(callId: string, terms: CallTerms): Promise<CallOutcome> {
+  add(callId: string, terms: StoredCallTerms): Promise<CallOutcome> {
     return new Promise(
-      (resolve, reject) => void (this.#calls = added(this.#calls, new PendingCall(callId, terms, resolve, reject)))
+      (resolve, reject) => void (this.#calls = appendItem(this.#calls, new PendingCall(callId, terms, resolve, reject)))
     )
   }
 
@@ -150,16 +150,17 @@ export class PendingCalls {
     const call = this.#calls.find(call => call.callId === callId)
     if (!call) return
     const { send, webhook } = call.terms
-    if (send && !('error' in decided)) turn.sends = added(turn.sends, { ...send, ...decided } satisfies SendRow)
+    if (send && !('error' in decided))
+      turn.dedupeRows = appendItem(turn.dedupeRows, { ...send, ...decided } satisfies SendRow)
     if (webhook && 'taskId' in decided)
-      turn.webhooks = added(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
+      turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
     this.#calls = without(this.#calls, call)
     call.decided = decided
-    turn.awaitedBy(call)
+    turn.onCommit(call)
   }
 
   failAll(error: unknown): void {
-    for (const call of this.#calls) call.failed(error)
+    for (const call of this.#calls) call.onFailed(error)
     this.#calls = NONE
   }
 }

@@ -8,13 +8,13 @@ import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
 import { CommitPipeline, LOST_RACE, type Committer } from '../commits/commit-pipeline.ts'
 import { TaskLedger, type TaskText } from '../commits/task-ledger.ts'
 import type { Effect, Turn } from '../commits/turn.ts'
-import { added } from '../primitives/collections.ts'
+import { appendItem } from '../primitives/collections.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
 import { restoredTask } from '../snapshots/restored-task.ts'
 import {
   restoredContext,
   savedContext,
-  textOf,
+  taskTextOf,
   type SavedContext,
   type RestoredTask
 } from '../snapshots/snapshot-text.ts'
@@ -22,22 +22,22 @@ import { contextName, NOT_OWNER, type Commit, type ContextKey, type StoredContex
 import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
-import { firstWorkInput, openedBy, storeOpened } from '../work/work-input.ts'
+import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
 import { hearError, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
-import { newActor, tell } from '../xstate/lean-actor.ts'
+import { newActor, sendToActor } from '../xstate/lean-actor.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
-import type { ContextOwner, ContextServices, HostedContext, Stay } from './dependencies.ts'
+import type { ContextOwner, ContextServices, HostedContext, Residency } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
 import {
   acceptEvent,
   isForOther,
   PendingCalls,
   type CallOutcome,
-  type CallTerms,
+  type StoredCallTerms,
   type OutsideEvent,
   type OutsideTerms,
-  type Refusal
+  type EventRefusal
 } from './external-events.ts'
 import type { LiveActors } from './observers.ts'
 import { resumeTasks } from './resume-tasks.ts'
@@ -65,21 +65,21 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #hasTasks: boolean
   #saved: SavedContext | undefined
   readonly owner: ContextOwner<LiveContext>
-  readonly stay: Stay
+  readonly residency: Residency
 
   constructor(
     key: ContextKey,
     stored: StoredContext | undefined,
     services: ContextServices,
     owner: ContextOwner<LiveContext>,
-    stay: Stay,
+    stay: Residency,
     traces?: WorkSpans
   ) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
     this.owner = owner
-    this.stay = stay
+    this.residency = stay
     this.commits = stored?.commit ?? 0
     this.#hasTasks = stored !== undefined
     this.tasks = new TaskLedger(key.contextId, services, stay.bytes)
@@ -138,10 +138,10 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
-  receive(request: ContextRequest, terms: CallTerms): Promise<CallOutcome> {
+  receive(request: ContextRequest, terms: StoredCallTerms): Promise<CallOutcome> {
     if (this.pipeline.isOver) return Promise.reject(this.pipeline.error)
     const outcome = this.calls.add(request.callId, terms)
-    tell(this.#root, { type: 'request.received', request })
+    sendToActor(this.#root, { type: 'request.received', request })
     return outcome
   }
 
@@ -149,10 +149,10 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
    * Sends an event to a task. Gives the turn that handles it, or a refusal, which changes nothing. Either way it resolves when
    * everything decided so far is committed.
    */
-  send(event: OutsideEvent, terms: OutsideTerms): Promise<Turn | Refusal> {
+  send(event: OutsideEvent, terms: OutsideTerms): Promise<Turn | EventRefusal> {
     return new Promise((resolve, reject) => {
       const { turn } = this.pipeline
-      turn.awaitedBy({ told: () => resolve(refusal ?? turn), failed: reject })
+      turn.onCommit({ onPublished: () => resolve(refusal ?? turn), onFailed: reject })
       const refusal = this.#refusalOf(event, terms, turn)
     })
   }
@@ -162,7 +162,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     event: OutsideEvent,
     { ifGeneration, answers, send, webhook, trace }: OutsideTerms,
     turn: Turn
-  ): Refusal | undefined {
+  ): EventRefusal | undefined {
     const { taskId } = event
     const task = this.#actorOf(taskId)
     const generation = this.tasks.generationOf(taskId)
@@ -178,19 +178,19 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request))
       return 'large'
-    if (send) turn.sends = added(turn.sends, { ...send, taskId })
-    if (webhook) turn.webhooks = added(turn.webhooks, { ...webhook, taskId, told: generation })
+    if (send) turn.dedupeRows = appendItem(turn.dedupeRows, { ...send, taskId })
+    if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
-    tell(this.#root, taken)
+    sendToActor(this.#root, taken)
     this.#host.hurry(taskId)
     return undefined
   }
 
   /** Settles when replayed work of an interrupted task waits for its answer again; `undefined` if there is nothing to wait for. */
-  caughtUp(taskId: string): Promise<void> | undefined {
+  replayed(taskId: string): Promise<void> | undefined {
     const task = this.tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
     const work: AnyActorRef | undefined = task?.getSnapshot().children.work
-    return work && runOf(work)?.caughtUp()
+    return work && runOf(work)?.replayed()
   }
 
   /** Call it before `stop` if the process shuts down cleanly. */
@@ -201,7 +201,9 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   /** Resolves when everything decided so far is committed and told, or has failed. */
   settled(): Promise<void> {
     if (this.pipeline.isSettled) return Promise.resolve()
-    return new Promise(resolve => this.pipeline.turn.awaitedBy({ told: () => resolve(), failed: () => resolve() }))
+    return new Promise(resolve =>
+      this.pipeline.turn.onCommit({ onPublished: () => resolve(), onFailed: () => resolve() })
+    )
   }
 
   /** Stops the actors. Calls that wait for a commit get `error`. May be called twice. */
@@ -212,7 +214,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     this.#host.leave()
     if (this.#root.getSnapshot().status === 'stopped') return
     this.#root.stop()
-    this.#services.observers.told?.left(this)
+    this.#services.observers.active?.left(this)
   }
 
   /** Stops the actors for good, as if their tasks were canceled. Waiting calls get `error`. */
@@ -223,7 +225,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
 
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
-    this.#services.observers.told?.entered(this)
+    this.#services.observers.active?.entered(this)
     hearError(this.#root, this)
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, {
@@ -232,7 +234,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
       ledger: this.tasks,
       timers: this.timers,
       services: this.#services,
-      wasHere: this.stay.broken !== undefined
+      wasHere: this.residency.broken !== undefined
     })
   }
 
@@ -242,18 +244,22 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
 
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
   failed(error: unknown): void {
-    this.broke(error, SHUT_DOWN, new Set(), 'a context actor failed')
+    this.onCommitFailed(error, SHUT_DOWN, new Set(), 'a context actor failed')
   }
 
-  rested(): void {
-    this.owner.rested(this)
+  onIdle(): void {
+    this.owner.onIdle(this)
   }
 
-  broke(error: unknown, answer: unknown, taskIds: ReadonlySet<string>, what = 'a commit failed'): void {
+  onCommitFailed(error: unknown, answer: unknown, taskIds: ReadonlySet<string>, what = 'a commit failed'): void {
     if (answer !== NOT_OWNER) this.#services.logger.error(what, { contextId: this.key.contextId, error })
     this.#services.metering.forget(this.key)
     this.stop(answer)
-    this.owner.broke(this, taskIds, answer === LOST_RACE ? 'race' : answer === NOT_OWNER ? 'not owner' : 'refused')
+    this.owner.onCommitFailed(
+      this,
+      taskIds,
+      answer === LOST_RACE ? 'race' : answer === NOT_OWNER ? 'not owner' : 'refused'
+    )
   }
 
   noteFact(fact: ContextFact): void {
@@ -263,8 +269,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
         return this.#open(fact, turn)
       case 'request.answered': {
         const reply = agentMessage(fact.reply, this.key, this.#services.ids)
-        turn.note({ message: { ...fact.request.message, contextId: this.key.contextId } })
-        turn.note({ message: reply })
+        turn.addEvent({ message: { ...fact.request.message, contextId: this.key.contextId } })
+        turn.addEvent({ message: reply })
         return this.calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
@@ -273,7 +279,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
         /* c8 ignore next -- a negotiation ends with an outcome, whatever its author's code does */
         if (!this.tasks.has(fact.actorId)) return this.calls.settle(fact.actorId, turn, { error: noAnswer() })
         this.#host.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
-        return this.#host.noteMove(fact.actorId)
+        return this.#host.markChanged(fact.actorId)
       }
     }
   }
@@ -283,18 +289,18 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     const { contextId } = this.key
     const { work, input: schema } = this.#services.agent
     const message = Object.assign({}, request.message, { taskId, contextId })
-    const opened = openedBy(request)
+    const opened = detailsFromRequest(request)
     const input =
       this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, ...opened }, terms)
     this.#hasTasks = true
     this.tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
-    turn.move(taskId)
+    turn.markChanged(taskId)
     this.#host.logMessage({ message, taskId, generation: 0 }, details)
     storeOpened(taskId, opened, turn)
     if (trace) this.#host.traces?.open(taskId, trace, turn)
     // The initial transition of a chart runs the author's code, so it waits for the commit.
-    if (input && typeof work === 'function') turn.starts = added(turn.starts, input)
-    else turn.after({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
+    if (input && typeof work === 'function') turn.worksToStart = appendItem(turn.worksToStart, input)
+    else turn.afterCommit({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
     this.calls.settle(callId, turn, { taskId })
   }
 
@@ -303,10 +309,10 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   commitOf(turn: Turn): Commit | undefined {
-    for (const input of turn.starts) this.#host.begin(input)
-    for (const taskId of turn.moved) this.#save(taskId, turn)
+    for (const input of turn.worksToStart) this.#host.begin(input)
+    for (const taskId of turn.changedTasks) this.#save(taskId, turn)
     const saved = savedContext(this.#root, this.#saved)
-    const { rows, log, sends, journal, webhooks } = turn
+    const { rows, log, dedupeRows: sends, journal, webhooks } = turn
     const isNew = this.commits === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if (
       (isNew || saved.snapshot === this.#saved?.snapshot) &&
@@ -334,7 +340,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #save(taskId: string, turn: Turn): void {
     const row = this.tasks.row(taskId, this.#textOf(taskId), this.#wakeOf(taskId), turn)
     if (!this.tasks.has(taskId)) this.#host.ended(taskId)
-    if (row) turn.rows = added(turn.rows, row)
+    if (row) turn.rows = appendItem(turn.rows, row)
   }
 
   /** When a task must be in memory next: 0 while it works, or while logic runs in it during an interruption. */
@@ -348,7 +354,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     const actor = this.#actorOf(taskId)
     try {
       const made =
-        actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+        actor &&
+        taskTextOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
       if (made) this.#host.checkSnapshot(taskId, made.text)
       return made
     } catch (error) {
@@ -357,16 +364,16 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     }
   }
 
-  tell(turn: Turn): void {
+  publish(turn: Turn): void {
     const { feeds, metering, webhooks } = this.#services
-    this.#host.traces?.tell(turn)
+    this.#host.traces?.addEvents(turn)
     metering.committed(this.key, turn)
     if (turn.commit) this.owner.committed(turn.commit, this)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
-    this.tasks.told(turn)
-    for (const taskId of turn.moved) {
+    this.tasks.releaseEnded(turn)
+    for (const taskId of turn.changedTasks) {
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))
-      if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId).generation)
+      if (webhooks?.has(taskId)) webhooks.advance(taskId, turn.rowOf(taskId).generation)
     }
   }
 }

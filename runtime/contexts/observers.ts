@@ -44,7 +44,7 @@ export interface Observation {
 /** The observers of a runtime. */
 export class Observers {
   /** Calls all observers; `undefined` while there are none, so that only this is checked. */
-  told: Required<Observer> | undefined
+  active: Required<Observer> | undefined
   readonly #all = new Set<Observer>()
   readonly #everyone: Required<Observer>
 
@@ -55,10 +55,10 @@ export class Observers {
   /** Adds an observer. Call the result to remove it; it may be called twice. */
   add(observer: Observer): () => void {
     this.#all.add(observer)
-    this.told = this.#everyone
+    this.active = this.#everyone
     return () => {
       this.#all.delete(observer)
-      if (this.#all.size === 0) this.told = undefined
+      if (this.#all.size === 0) this.active = undefined
     }
   }
 }
@@ -74,30 +74,30 @@ class Everyone implements Required<Observer> {
   }
 
   entered(actors: LiveActors): void {
-    this.#tell('entered', actors)
+    this.#notify('entered', actors)
   }
 
   left(actors: LiveActors): void {
-    this.#tell('left', actors)
+    this.#notify('left', actors)
   }
 
   committed(commit: Commit, actors: LiveActors): void {
-    this.#tell('committed', commit, actors)
+    this.#notify('committed', commit, actors)
   }
 
   erased(whose: Erasure): void {
-    this.#tell('erased', whose)
+    this.#notify('erased', whose)
   }
 
   runs(taskId: string): void {
-    this.#tell('runs', taskId)
+    this.#notify('runs', taskId)
   }
 
   crashed(taskId: string, error: unknown): void {
-    this.#tell('crashed', taskId, error)
+    this.#notify('crashed', taskId, error)
   }
 
-  #tell(what: keyof Observer, about: unknown, more?: unknown): void {
+  #notify(what: keyof Observer, about: unknown, more?: unknown): void {
     for (const observer of this.#all) {
       const tell = observer[what] as ((about: unknown, more?: unknown) => void) | undefined
       try {

@@ -7,7 +7,7 @@ import type { Effect } from '../commits/turn.ts'
 import type { RestoredTask } from '../snapshots/snapshot-text.ts'
 import type { JournalRow } from '../store/store.ts'
 import { isSleep } from '../work/journal.ts'
-import { checkReadable } from '../work/work-input.ts'
+import { checkRestoredBytes } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
 import { NOT_RESTARTED } from './errors.ts'
 
@@ -24,7 +24,7 @@ const SUSPECT_AFTER = 2
 const SPARE = 2
 
 /** The part of a host that recovery uses. */
-type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'noteMove' | 'send'>
+type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'markChanged' | 'send'>
 
 /**
  * Recovers the tasks of one context that were running when the process ended, or in which a delayed event is due. Effects and events
@@ -84,7 +84,7 @@ export class ContextRecovery {
 
   /** Resumes an expected task without a recovery, after its next commit: its context broke in this process. */
   goOn(taskId: string): void {
-    this.#host.noteMove(taskId)
+    this.#host.markChanged(taskId)
     this.#release(taskId)
   }
 
@@ -100,7 +100,7 @@ export class ContextRecovery {
     const { reads, limits } = this.#services
     const { key } = this.#host
     const [size] = await reads.measureTasks({ ...key, taskIds: [taskId] })
-    if (size) checkReadable({ ...size, bytes: 0 }, limits)
+    if (size) checkRestoredBytes({ ...size, bytes: 0 }, limits)
     return reads.readJournal(key, taskId)
   }
 

@@ -1,7 +1,7 @@
 import { createActor } from 'xstate'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import { reasonOf } from '../../machines/task.machine.ts'
+import { failureReasonOf } from '../../machines/task.machine.ts'
 import { defaultLimits } from '../access/limits.ts'
 import { liveBytes } from '../access/shares.ts'
 import type { Agent } from '../agent/define-agent.ts'
@@ -19,7 +19,7 @@ import { NOT_RESTARTED } from './errors.ts'
 export type Outlook = 'ok' | 'migrates' | 'runs again' | 'fails'
 
 /** Outcome for one stored task with the present agent. */
-export interface Verdict extends ContextKey {
+export interface RestoreVerdict extends ContextKey {
   readonly taskId: string
   readonly state: TaskState
   readonly outlook: Outlook
@@ -47,7 +47,7 @@ export async function* dryRunRestore(
   agent: Agent,
   store: Pick<Store, 'listTasks' | 'loadContext' | 'readSnapshot'>,
   scopes: Iterable<Scope> | AsyncIterable<Scope>
-): AsyncGenerator<Verdict, void, undefined> {
+): AsyncGenerator<RestoreVerdict, void, undefined> {
   const { most } = liveBytes(defaultLimits)
   for await (const scope of scopes) {
     const seen = new Set<string>()
@@ -87,7 +87,7 @@ async function* liveTasks(
   } while (after)
 }
 
-function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undefined): Verdict[] {
+function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undefined): RestoreVerdict[] {
   if (!stored) return []
   checkFormat(JSON.parse(stored.snapshot) as object)
   return stored.tasks.map(row => {
@@ -103,7 +103,7 @@ function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undef
   })
 }
 
-function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 'reason'> {
+function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict, 'outlook' | 'reason'> {
   const { error, isMigrated, saved, row } = task
   if (error) return { outlook: 'fails', reason: reasonFor(error) }
   const work = saved.children?.['work']
@@ -121,7 +121,7 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 
 
 /** The reason that the client would read, and the message of an author's error in parentheses. */
 function reasonFor(error: unknown): string {
-  const reason = reasonOf(error)
+  const reason = failureReasonOf(error)
   const cause: unknown = isA2AError(error) ? error.cause : error
   return cause instanceof Error ? `${reason} (${cause.message})` : reason
 }

@@ -58,7 +58,7 @@ function resume(task: RestoredTask, context: ResumedContext): void {
   const { taskId, generation, bytes = 0 } = task.row
   failUnrestored(task, context)
   // Stores it under the present version, with its renewed timers.
-  if (task.isOther) host.noteMove(taskId)
+  if (task.isOther) host.markChanged(taskId)
   // The limits may have been higher when the task was stored.
   if (generation >= eventsPerTask) host.failTask(taskId, tooManyEvents(eventsPerTask))
   else if (bytes > taskBytes) host.failTask(taskId, tooManyBytes(taskBytes, bytes))

@@ -84,12 +84,12 @@ export class WorkSpans {
   /** Stores the trace context of a message with the task that it opens. */
   open(taskId: string, parent: TraceCarrier, turn: Turn): void {
     this.#tasks.set(taskId, { parent, isRecovered: false, attempt: 0 })
-    if (Object.keys(parent).length > 0) turn.keep(traceRow(taskId, parent))
+    if (Object.keys(parent).length > 0) turn.addJournal(traceRow(taskId, parent))
   }
 
   /** Links the span of a task's work with that of a message to the task. */
   link(taskId: string, message: TraceCarrier, turn: Turn): void {
-    turn.after({ taskId, run: () => this.#tasks.get(taskId)?.span?.link(message) })
+    turn.afterCommit({ taskId, run: () => this.#tasks.get(taskId)?.span?.link(message) })
   }
 
   /** Runs an effect within the span of its task's work. The first effect starts the span. */
@@ -132,10 +132,10 @@ export class WorkSpans {
   }
 
   /** Adds the events of a committed turn to the spans of their tasks. */
-  tell(turn: Turn): void {
+  addEvents(turn: Turn): void {
     for (const entry of turn.log) {
       const task = 'update' in entry ? this.#tasks.get(entry.taskId) : undefined
-      if (task) this.#told(task, entry as TaskEvent, turn)
+      if (task) this.#addEvent(task, entry as TaskEvent, turn)
     }
   }
 
@@ -147,7 +147,7 @@ export class WorkSpans {
     }
   }
 
-  #told(task: TracedTask, { taskId, generation, update }: TaskEvent, turn: Turn): void {
+  #addEvent(task: TracedTask, { taskId, generation, update }: TaskEvent, turn: Turn): void {
     if ('artifactUpdate' in update) {
       const { append, artifact } = update.artifactUpdate
       if (!append)
@@ -165,7 +165,7 @@ export class WorkSpans {
     if (!isTerminal(state)) return
     task.span?.end(state === 'TASK_STATE_FAILED' ? (task.errorType ?? state) : undefined)
     // Removed last, because cleanup effects of this turn still need the span.
-    turn.after({ taskId, run: () => this.#tasks.delete(taskId) })
+    turn.afterCommit({ taskId, run: () => this.#tasks.delete(taskId) })
     if (!task.span) this.#tasks.delete(taskId)
   }
 

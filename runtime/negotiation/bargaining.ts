@@ -1,11 +1,17 @@
 import { fromPromise, type AnyActorLogic, type Snapshot } from 'xstate'
-import type { Matter, NegotiationFact, Opinion, StandingOffer, Terms } from '../../machines/negotiation-events.ts'
+import type {
+  Matter,
+  NegotiationFact,
+  Opinion,
+  StandingOffer,
+  NegotiationTerms
+} from '../../machines/negotiation-events.ts'
 import { negotiationMachine, type NegotiationContext } from '../../machines/negotiation.machine.ts'
 import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
 import { messageOf, wordOf } from '../authoring/checked-words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
-import { gated, withScope } from '../commits/commit-gate.ts'
-import { compiled } from '../xstate/compiled-machine.ts'
+import { deferEffects, withScope } from '../commits/commit-gate.ts'
+import { compileMachine } from '../xstate/compiled-machine.ts'
 import { withOwnContext } from '../xstate/persisted-snapshot.ts'
 import { checkedTerms, type Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
@@ -16,10 +22,10 @@ export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   const { respond: given } = negotiation
   const own: Negotiation =
     typeof given === 'function' ? negotiation : { ...negotiation, respond: withOwnContext(given) }
-  const respond = gated(
+  const respond = deferEffects(
     fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(own, input, hostOf(system), signal))
   )
-  const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
+  const machine = compileMachine(negotiationMachine.provide({ actors: { respond } }))
   const logic = withScope(machine, {
     emit: ({ system }, fact) =>
       hostOf(system).send({ type: 'request.decided', output: (fact as NegotiationFact).outcome })
@@ -84,7 +90,7 @@ export function opinionOf(
   }
 }
 
-function ownTerms(schema: Negotiation['terms'], terms: unknown): Terms {
+function ownTerms(schema: Negotiation['terms'], terms: unknown): NegotiationTerms {
   const checked = checkedTerms(schema, terms, 'terms')
   if ('value' in checked) return checked.value
   const text = violationsText(checked.violations)

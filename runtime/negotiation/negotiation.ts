@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from 'xstate'
-import type { Arrival, Terms } from '../../machines/negotiation-events.ts'
+import type { Arrival, NegotiationTerms } from '../../machines/negotiation-events.ts'
 import type { AgentExtension } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { type FieldViolation, invalidParams } from '../../machines/protocol/errors.ts'
@@ -8,7 +8,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { keptValue } from '../authoring/checked-words.ts'
 import { jsonSchemaOf } from '../authoring/input-schema.ts'
-import { isStandardSchema, type StandardSchema, validated } from '../ports/standard-schema.ts'
+import { isStandardSchema, type StandardSchema, validateValue } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { checkRespondChart, type RespondChart, type RespondArguments, type NegotiationAnswer } from './respond-chart.ts'
@@ -99,8 +99,8 @@ export function checkedTerms(
   schema: StandardSchema<unknown>,
   terms: unknown,
   field: string
-): { readonly value: Terms } | { readonly violations: FieldViolation[] } {
-  const checked = validated(schema, terms, field)
+): { readonly value: NegotiationTerms } | { readonly violations: FieldViolation[] } {
+  const checked = validateValue(schema, terms, field)
   if ('violations' in checked) return checked
   if (!isObject(checked.value))
     throw new TypeError(`The schema of the terms has to give an object, as z.object({ … }) does.`)

@@ -8,7 +8,7 @@ import { inputViolations } from '../authoring/input-schema.ts'
 import { NO_DETAILS } from '../authoring/work-arguments.ts'
 import type { Accepted, Rejected, Reply } from '../authoring/words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
-import { gated } from '../commits/commit-gate.ts'
+import { deferEffects } from '../commits/commit-gate.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import { onAbort } from '../primitives/event-loop.ts'
 
@@ -42,7 +42,7 @@ interface NegotiatingAgent {
 /** A negotiation function as the actor `negotiation` of a context: one for each message. */
 export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent): AnyActorLogic {
   const opensTasks = work !== undefined
-  return gated(
+  return deferEffects(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
       return answering(
         hostOf(system),

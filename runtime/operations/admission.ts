@@ -9,18 +9,18 @@ import {
   scopeOf,
   type CallContext,
   type Conditions,
-  type Room,
-  type CountStray
+  type Budget,
+  type CountRejected
 } from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
-import { userOf } from '../access/shares.ts'
-import { checkTenantName, nowhereFor, type Tenants } from '../access/tenants.ts'
+import { sharerKeyOf } from '../access/shares.ts'
+import { checkTenantName, emptyScope, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
 import { shutDown } from '../contexts/errors.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { Scope } from '../store/rows.ts'
-import { TaskStream, type Opened } from '../streams/task-stream.ts'
+import { TaskStream, type OpenedStream } from '../streams/task-stream.ts'
 import type { Counters } from '../telemetry/counters.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -40,7 +40,7 @@ export interface Admitted<Params> {
   /** The version of A2A for its webhooks. */
   readonly dialect: string
   readonly numbered: CallContext['numbered']
-  readonly room: Room | undefined
+  readonly budget: Budget | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
   /** If the call is scheduled: tells the scheduler that this call no longer reads from the store, but waits for something else. */
@@ -73,7 +73,7 @@ export function admit<Name extends OperationName>(
     taskName: call.taskName,
     dialect: call.dialect ?? PROTOCOL_VERSION,
     numbered: call.numbered,
-    room: call.room,
+    budget: call.room,
     signal: call.signal,
     trace: call.trace
   }
@@ -81,7 +81,7 @@ export function admit<Name extends OperationName>(
 
 /** Validates a call like {@link admit}. If that throws, counts the request as `counted` does, without its closure. */
 function admitCounted<Name extends OperationName>(
-  countStray: CountStray,
+  countStray: CountRejected,
   name: Name,
   request: unknown,
   call: CallContext,
@@ -190,7 +190,7 @@ export class Admission {
     name: Name,
     params: unknown,
     call: CallContext,
-    run: Run<Name, Opened>
+    run: Run<Name, OpenedStream>
   ): TaskStream {
     this.#rules.counters.called(name)
     return new TaskStream(
@@ -230,17 +230,17 @@ export class Admission {
     this.checkOpen()
     const { tenants, extensions, refused } = this.#rules
     const { metering } = this.#services
-    const admitted = admitCounted(metering.stray, name, params, call, extensions)
+    const admitted = admitCounted(metering.countRejected, name, params, call, extensions)
     const isServed = tenants.has(admitted.scope, call.claims)
     metering.request(admitted.scope, isServed, call.bytes)
     const refusal = refused.get(name)
     if (refusal) throw refusal()
     killPoint('request checked')
-    const user = userOf(
+    const user = sharerKeyOf(
       { user: call.principal, tenant: tenants.areSeveral && isServed ? admitted.scope.tenant : undefined },
       call.connection ?? IN_PROCESS
     )
-    return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
+    return { user, admitted: isServed ? admitted : { ...admitted, scope: emptyScope(name) } }
   }
 
   /** Runs an operation when its user is scheduled and its caller is authorized. Nothing is read from the store before. */

@@ -5,7 +5,7 @@ import type { ContextKey, Erasure, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
 /** The calls that only the node of a context can answer: its changes. */
-export const CHANGE_NAMES = [
+export const OWNER_CALL_NAMES = [
   'send',
   'cancel',
   'withdraw',
@@ -13,22 +13,22 @@ export const CHANGE_NAMES = [
   'createPushConfig',
   'deletePushConfig'
 ] as const
-export type ChangeName = (typeof CHANGE_NAMES)[number]
+export type OwnerCallName = (typeof OWNER_CALL_NAMES)[number]
 
 /**
  * Decides which node makes a change: that of a task or a context, or that of a text, which is always the same. Without any of them it is
  * the node that was asked, if it has shards.
  */
-export type Place =
+export type ShardSelector =
   | { readonly scope: Scope; readonly taskId: string }
   | { readonly context: ContextKey }
   | { readonly text: string }
   | undefined
 
 /** A change, and the node for it. */
-export interface Change {
-  readonly name: ChangeName
-  readonly place: Place
+export interface OwnerCall {
+  readonly name: OwnerCallName
+  readonly place: ShardSelector
   /** Its parameters as JSON, for another node. */
   readonly request: object
   /** Whether it may be made twice, so that it is repeated when a node fails and the outcome of the first attempt is unknown. */
@@ -37,14 +37,14 @@ export interface Change {
 }
 
 /** The result of a change: of this node, or the JSON of another. */
-export type Made<Here> = { readonly here: Here } | { readonly there: unknown }
+export type OwnerResult<Here> = { readonly here: Here } | { readonly there: unknown }
 
 /** The nodes that share a store. Each context, with its tasks, belongs to one node at a time. */
 export interface Cluster {
   /** The time that all nodes share. It is the default clock of their runtimes. */
   readonly clock?: Clock
   /** Adds a runtime as this node. Called once, by `createRuntime`. */
-  join(member: Member): Membership
+  join(member: ClusterMember): Membership
 }
 
 /** Figures of a node: its own shards and the nodes that it knows now, and counts since it was created. */
@@ -65,7 +65,7 @@ export interface Membership {
   /** The cluster, for an observer of this node. */
   readonly observed: ObservedCluster
   /** Makes a change on its node: with `here` if that is this one, which gets the shard for new contexts. Waits while no node has the shard. */
-  make<Here>(change: Change, here: (shard: number) => Promise<Here>): Promise<Made<Here>>
+  runOnOwner<Here>(change: OwnerCall, here: (shard: number) => Promise<Here>): Promise<OwnerResult<Here>>
   /** Whether a context belongs to this node. */
   owns(key: ContextKey): boolean
   /** A new id of a context in a shard. */
@@ -81,12 +81,12 @@ export interface Membership {
 }
 
 /** The runtime of one node, for its cluster. */
-export interface Member {
+export interface ClusterMember {
   /** The version of the agent, and the newest format of stored actors that this runtime reads and writes. */
   readonly version: string
   readonly format: number
   /** Makes a change of another node. */
-  make(name: ChangeName, request: object, shard: number, signal: AbortSignal): Promise<unknown>
+  run(name: OwnerCallName, request: object, shard: number, signal: AbortSignal): Promise<unknown>
   /** The context of a task; `undefined` for an unknown task. */
   contextOf(scope: Scope, taskId: string): Promise<ContextKey | undefined>
   /** Adds a listener for the events of a task of this node. Call the result to remove it. */

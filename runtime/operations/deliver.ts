@@ -15,19 +15,19 @@ import type { Scope } from '../store/rows.ts'
 import type { ContextKey, TaskRow } from '../store/store.ts'
 import { toWireTask } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
-import type { Change } from './cluster.ts'
+import type { OwnerCall } from './cluster.ts'
 import type { OperationServices } from './dependencies.ts'
 
 const ATTEMPTS = 5
 
 /** Makes a change whose result is JSON: here, or on the node of a cluster that has its context. */
-export async function makeOnNode<T>(
+export async function runOnOwner<T>(
   { cluster }: OperationServices,
-  change: Change,
+  change: OwnerCall,
   here: () => Promise<T>
 ): Promise<T> {
   if (!cluster) return here()
-  const made = await cluster.make(change, here)
+  const made = await cluster.runOnOwner(change, here)
   return 'here' in made ? made.here : (made.there as T)
 }
 
@@ -54,7 +54,7 @@ export async function withLostRaceRetry<T>(
  * Sends an event to a task. After the commit, gives the task as the turn left it; `undefined` if the task does not handle the event.
  * Throws TaskGenerationMismatch if the task has another generation than `terms` require.
  */
-export async function deliver(
+export async function deliverEvent(
   live: LiveContext,
   event: OutsideEvent,
   terms: OutsideTerms
@@ -63,10 +63,10 @@ export async function deliver(
   const decided = await live.send(event, terms)
   if (decided instanceof Turn) return decided.rowOf(taskId)
   if (decided === 'refused') return undefined
-  if (decided === 'stale') throw movedOn(taskId)
+  if (decided === 'stale') throw generationMismatch(taskId)
   if (decided === 'other question') throw otherQuestion(taskId)
   if (decided === 'full') throw queueFull(taskId)
-  throw decided === 'large' ? noRoom(taskId) : notThisAnswer(decided)
+  throw decided === 'large' ? taskFull(taskId) : notThisAnswer(decided)
 }
 
 function otherQuestion(taskId: string): A2AError {
@@ -87,7 +87,7 @@ function queueFull(taskId: string): A2AError {
   )
 }
 
-function noRoom(taskId: string): A2AError {
+function taskFull(taskId: string): A2AError {
   return new A2AError(
     'RateLimited',
     `Task ${taskId} has no room for a message of this size: it is near this agent's limit of bytes for one task. Send a smaller one, or start another task.`,
@@ -106,7 +106,7 @@ function notThisAnswer(violations: readonly FieldViolation[]): A2AError {
 }
 
 /** The error for a task whose generation is not the one that the client requires. */
-export function movedOn(taskId: string): A2AError {
+export function generationMismatch(taskId: string): A2AError {
   return new A2AError(
     'TaskGenerationMismatch',
     `Task ${taskId} has another generation than the request requires. Read the task again, then decide.`,
@@ -123,13 +123,13 @@ export async function deliverAuthorization(
   data: unknown
 ): Promise<Task> {
   const request: GivenAuthorization = { scope, taskId: params.id, data: jsonOf(data) }
-  const refusedIn = await makeOnNode(
+  const refusedIn = await runOnOwner(
     services,
     { name: 'authorized', place: request, request, isRepeatable: false, signal },
     () => authorizeHere(services, request, connection)
   )
   const stored = await readTaskOrThrow(services.store, scope, params.id, {})
-  if (refusedIn !== null) throw notAsked(params.id, refusedIn)
+  if (refusedIn !== null) throw authorizationNotAwaited(params.id, refusedIn)
   return toWireTask(stored, reliable)
 }
 
@@ -151,8 +151,8 @@ export async function authorizeHere(
     contexts,
     { ...scope, contextId },
     async live => {
-      await live.caughtUp(taskId)
-      return deliver(live, { type: 'authorization.received', taskId, data }, {})
+      await live.replayed(taskId)
+      return deliverEvent(live, { type: 'authorization.received', taskId, data }, {})
     },
     connection
   )
@@ -168,7 +168,7 @@ function jsonOf(data: unknown): unknown {
   })
 }
 
-function notAsked(taskId: string, state: string): A2AError {
+function authorizationNotAwaited(taskId: string, state: string): A2AError {
   return new A2AError(
     'UnsupportedOperation',
     `Task ${taskId} does not wait for an authorization, or not for this one (${state}).`,

@@ -1,4 +1,4 @@
-import type { Connections, Metering } from '../access/quotas.ts'
+import type { ConnectionNames, Metering } from '../access/quotas.ts'
 import type { Limits } from '../access/limits.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { Negotiation } from '../negotiation/negotiation.ts'
@@ -22,7 +22,7 @@ export interface OperationServices {
   readonly limits: Limits
   readonly metering: Metering
   readonly sendsUnderWay: PendingSends
-  readonly connections: Connections
+  readonly connections: ConnectionNames
   /** Whether messages are deduplicated even if the client does not ask for it. */
   readonly dedupe: boolean
   /** Whether working tasks accept messages. */

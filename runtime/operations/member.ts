@@ -1,5 +1,5 @@
 import type { RecoveryQueue } from '../contexts/recovery-queue.ts'
-import type { ChangeName, Member } from './cluster.ts'
+import type { OwnerCallName, ClusterMember } from './cluster.ts'
 import { authorizeHere, type GivenAuthorization } from './deliver.ts'
 import { FORMAT } from '../snapshots/snapshot-text.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -13,7 +13,7 @@ import { withdrawHere, type NameToCancel } from './task-names.ts'
 
 type Make = (services: OperationServices, request: never, shard: number, signal: AbortSignal) => Promise<unknown>
 
-const MAKE: Readonly<Record<ChangeName, Make>> = {
+const MAKE: Readonly<Record<OwnerCallName, Make>> = {
   send: routeSent,
   cancel: (services, request: TaskToCancel) => cancelHere(services, request),
   withdraw: (services, request: NameToCancel) => withdrawHere(services, request),
@@ -23,15 +23,19 @@ const MAKE: Readonly<Record<ChangeName, Make>> = {
 }
 
 /** The runtime of a node, for its cluster. The services are read when the cluster calls, because they have the cluster themselves. */
-export function memberOf(services: () => OperationServices, recoveryQueue: RecoveryQueue, version: string): Member {
-  const contextOf: Member['contextOf'] = async (scope, taskId) => {
+export function memberOf(
+  services: () => OperationServices,
+  recoveryQueue: RecoveryQueue,
+  version: string
+): ClusterMember {
+  const contextOf: ClusterMember['contextOf'] = async (scope, taskId) => {
     const stored = await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
     return stored && { ...scope, contextId: stored.task.contextId }
   }
   return {
     version,
     format: FORMAT,
-    make: async (name, request, shard, signal) => MAKE[name](services(), request as never, shard, signal),
+    run: async (name, request, shard, signal) => MAKE[name](services(), request as never, shard, signal),
     contextOf,
     listen(taskId, listener) {
       const { feeds } = services()
@@ -79,7 +83,7 @@ async function routeSent(
     taskName,
     connection: connection === undefined ? undefined : services.connections.named(connection),
     numbered: undefined,
-    room: undefined,
+    budget: undefined,
     signal
   }
   const outcome = await routeHere(services, call, shard)

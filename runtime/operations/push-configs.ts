@@ -13,7 +13,7 @@ import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook, Scope } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { Admitted } from './admission.ts'
-import { makeOnNode } from './deliver.ts'
+import { runOnOwner } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'
 
 /** Maximum lengths in a configuration, in characters. */
@@ -123,7 +123,7 @@ export async function createPushConfig(
 ): Promise<TaskPushNotificationConfig> {
   const { taskId, id = services.ids() } = params
   const request: WebhookRequest<CreateTaskPushNotificationConfigRequest> = { scope, params: { ...params, id }, dialect }
-  return makeOnNode(
+  return runOnOwner(
     services,
     { name: 'createPushConfig', place: { scope, taskId }, request, isRepeatable: true, signal },
     () => createPushConfigHere(services, request)
@@ -189,7 +189,7 @@ export async function deletePushConfig(
   { params, scope, dialect, signal }: Admitted<DeleteTaskPushNotificationConfigRequest>
 ): Promise<Record<string, never>> {
   const request: WebhookRequest<DeleteTaskPushNotificationConfigRequest> = { scope, params, dialect }
-  return makeOnNode(
+  return runOnOwner(
     services,
     { name: 'deletePushConfig', place: { scope, taskId: params.taskId }, request, isRepeatable: true, signal },
     () => deletePushConfigHere(services, request)

@@ -16,7 +16,7 @@ import { readProposal } from '../negotiation/negotiation.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, StoredTask, TaskRow } from '../store/store.ts'
 import { TaskTail } from '../streams/task-tail.ts'
-import { withLostRaceRetry, deliver, movedOn } from './deliver.ts'
+import { withLostRaceRetry, deliverEvent, generationMismatch } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
 /** Terms of a message. `extensions`: the author's extensions that the client has activated. `details`: metadata and configuration of the request. */
@@ -31,7 +31,7 @@ export interface SendTerms extends OutsideTerms {
 }
 
 /** A message that reached a task. */
-export interface Routed {
+export interface RoutedMessage {
   readonly key: ContextKey
   /** The task after the turn that handled the message. */
   readonly row: TaskRow
@@ -44,7 +44,7 @@ export interface Routed {
 }
 
 /** Outcome of a message: an answer without a task, or the task that it reached. */
-export type Outcome = { readonly message: Message } | Routed
+export type MessageOutcome = { readonly message: Message } | RoutedMessage
 
 /**
  * Routes a client's message (§3.4) to the task that it addresses, else to its context, where it is answered or opens a task.
@@ -55,7 +55,7 @@ export function routeMessage(
   scope: Scope,
   message: Message,
   terms: SendTerms
-): Promise<Outcome> {
+): Promise<MessageOutcome> {
   const { taskId } = message
   const named = questionNamedBy(message)
   if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms, named)
@@ -92,8 +92,8 @@ async function request(
   { message, taskId, arrived }: Request,
   { send, webhook, extensions, details, trace, signal, connection, waits }: SendTerms,
   live: LiveContext = services.contexts.create(key, connection)
-): Promise<Outcome> {
-  services.contexts.makeRoomIn(live)
+): Promise<MessageOutcome> {
+  services.contexts.freeMemoryFor(live)
   waits?.()
   const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
   try {
@@ -138,7 +138,7 @@ async function continueTask(
   message: Message & { taskId: string },
   terms: SendTerms,
   named: string | undefined
-): Promise<Routed> {
+): Promise<RoutedMessage> {
   const { store, contexts } = services
   const { taskId } = message
   const stored = await readTaskOrThrow(store, scope, taskId)
@@ -161,10 +161,10 @@ async function continueTask(
       key,
       async live => {
         terms.waits?.()
-        await live.caughtUp(taskId)
+        await live.replayed(taskId)
         await readQuestion(services, scope, stored, live.tasks)
-        contexts.makeRoomIn(live)
-        return deliver(live, event, { ...terms, answers })
+        contexts.freeMemoryFor(live)
+        return deliverEvent(live, event, { ...terms, answers })
       },
       terms.connection
     )
@@ -216,7 +216,7 @@ export function otherContext(taskId: string): A2AError {
 }
 
 function refusal({ task, generation }: StoredTask, { ifGeneration = generation }: OutsideTerms): A2AError {
-  return ifGeneration === generation ? takesNoMessage(task) : movedOn(task.id)
+  return ifGeneration === generation ? takesNoMessage(task) : generationMismatch(task.id)
 }
 
 function takesNoMessage({ id, status, contextId = '' }: Task): A2AError {

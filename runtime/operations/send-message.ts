@@ -4,23 +4,23 @@ import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { Conditions, Room } from '../access/call-context.ts'
-import { detailsOf } from '../authoring/work-arguments.ts'
+import type { Conditions, Budget } from '../access/call-context.ts'
+import { requestDetailsOf } from '../authoring/work-arguments.ts'
 import type { Turn } from '../commits/turn.ts'
 import { completedOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import { sendOf, type Scope } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
-import { bytesIn, LARGE_BYTES, type Opened, toWireTask } from '../streams/task-stream.ts'
+import { eventBytes, LARGE_BYTES, type OpenedStream, toWireTask } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Admitted } from './admission.ts'
-import type { Membership, Place } from './cluster.ts'
+import type { Membership, ShardSelector } from './cluster.ts'
 import type { OperationServices } from './dependencies.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
-import { type Outcome, type Routed, routeMessage } from './route-message.ts'
-import { placeNamed, placeOfName, sendOnce } from './task-names.ts'
+import { type MessageOutcome, type RoutedMessage, routeMessage } from './route-message.ts'
+import { routeByClientName, placeOfName, sendOnce } from './task-names.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -39,14 +39,14 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   const waits = !configuration.returnImmediately
   try {
     // The task as far as it is known without a read: this message opened it, and it is small.
-    let seen = openedIn(outcome, waits ? undefined : begins)
+    let seen = taskFromTurn(outcome, waits ? undefined : isWorking)
     let bytes = 0
     if (waits && !isPause(state)) {
       await tail
-        .until(pauses)
+        .until(isPauseEvent)
         .startAfter(generation)
         .each(event => {
-          if (seen && (bytes += bytesIn(event)) <= LARGE_BYTES) applyEvent(seen, event)
+          if (seen && (bytes += eventBytes(event)) <= LARGE_BYTES) applyEvent(seen, event)
           else seen = undefined
           return undefined
         })
@@ -57,7 +57,9 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
       waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
         ? undefined
         : seen
-    const stored = known ? projectTask(known, configuration) : await whole(services, outcome, configuration, call.room)
+    const stored = known
+      ? projectTask(known, configuration)
+      : await whole(services, outcome, configuration, call.budget)
     return { task: toWireTask(stored, call.reliable) }
   } finally {
     tail.end()
@@ -68,18 +70,18 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
  * SendStreamingMessage (§3.1.2): streams the agent's message alone, or the task and then its events until it is terminal or asks
  * for input.
  */
-export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<Opened> {
+export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<OpenedStream> {
   const { configuration = {} } = call.params
   const outcome = await route(services, call, true)
   if ('message' in outcome) return { first: outcome }
   const { tail } = outcome
   try {
-    const opened = openedIn(outcome, begins)
+    const opened = taskFromTurn(outcome, isWorking)
     const stored = opened
       ? projectTask(opened, configuration)
-      : await whole(services, outcome, configuration, call.room)
+      : await whole(services, outcome, configuration, call.budget)
     call.numbered?.(stored.generation)
-    tail.until(endsReply).startAfter(stored.generation)
+    tail.until(isReplyEnd).startAfter(stored.generation)
     if (endsStream(stored.task.status.state)) tail.end()
     return { first: { task: toWireTask(stored, call.reliable) }, following: { tail, call } }
   } catch (error) {
@@ -89,14 +91,14 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
 }
 
 /** Routes a message, on the node of its context in a cluster. */
-function route(services: OperationServices, call: Call, isStream: boolean): Promise<Outcome> {
+function route(services: OperationServices, call: Call, isStream: boolean): Promise<MessageOutcome> {
   return services.cluster
     ? routeOnNode(services, call, isStream, services.cluster, shard => routeHere(services, call, shard))
     : routeHere(services, call)
 }
 
 /** Validates a message and routes it. `shard` is that of a context that it opens. */
-export function routeHere(services: OperationServices, call: Call, shard?: number): Promise<Outcome> {
+export function routeHere(services: OperationServices, call: Call, shard?: number): Promise<MessageOutcome> {
   const { message, configuration } = call.params
   if (message.referenceTaskIds)
     message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
@@ -115,7 +117,7 @@ function routeOnce(
   call: Call,
   webhook: OutsideTerms['webhook'],
   shard: number | undefined
-): Promise<Outcome> {
+): Promise<MessageOutcome> {
   const { clock, limits, dedupe } = services
   const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal, waits } = call
   const { message } = params
@@ -123,22 +125,22 @@ function routeOnce(
     ifGeneration: conditions.ifGenerationMatch,
     webhook,
     extensions,
-    details: detailsOf(params),
+    details: requestDetailsOf(params),
     trace,
     connection,
     signal,
     waits,
     shard
   }
-  if (taskName) return placeNamed(services, scope, message, taskName, terms)
+  if (taskName) return routeByClientName(services, scope, message, taskName, terms)
   if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))
 }
 
 /** A task that the message opened, after its turn, or before the first event for which `isAfter` is true. */
-function openedIn(
-  { key, row: { taskId }, opened }: Routed,
+function taskFromTurn(
+  { key, row: { taskId }, opened }: RoutedMessage,
   isAfter?: (event: TaskEvent) => boolean
 ): TaskRecord | undefined {
   if (!opened) return undefined
@@ -152,22 +154,22 @@ function openedIn(
   return record
 }
 
-function begins({ update }: TaskEvent): boolean {
+function isWorking({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
 }
 
 function whole(
   { store }: OperationServices,
-  { key, row, continued }: Routed,
+  { key, row, continued }: RoutedMessage,
   { historyLength }: ReadOptions,
-  room?: Room
+  room?: Budget
 ): Promise<StoredTask> {
   return continued
     ? completedOrThrow(store, key, row.taskId, continued, { historyLength }, room)
     : readWholeOrThrow(store, key, row.taskId, { historyLength }, room)
 }
 
-function pauses({ update }: TaskEvent): boolean {
+function isPauseEvent({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && isPause(update.statusUpdate.status.state)
 }
 
@@ -175,7 +177,7 @@ function isPause(state: TaskState): boolean {
   return isTerminal(state) || isInterrupted(state)
 }
 
-function endsReply({ update }: TaskEvent): boolean {
+function isReplyEnd({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && endsStream(update.statusUpdate.status.state)
 }
 
@@ -264,8 +266,8 @@ async function routeOnNode(
   call: Call,
   isStream: boolean,
   cluster: Membership,
-  routeHere: (shard: number) => Promise<Outcome>
-): Promise<Outcome> {
+  routeHere: (shard: number) => Promise<MessageOutcome>
+): Promise<MessageOutcome> {
   const { params, scope, extensions, reliable, conditions, dialect, taskName, trace, signal, connection } = call
   const request: SentMessage = {
     scope,
@@ -286,7 +288,7 @@ async function routeOnNode(
     isRepeatable: !taskName && (reliable || services.dedupe),
     signal
   }
-  const made = await cluster.make(change, routeHere)
+  const made = await cluster.runOnOwner(change, routeHere)
   if ('here' in made) return made.here
   const outcome = made.there as SentOutcome
   if ('message' in outcome) return outcome
@@ -294,7 +296,7 @@ async function routeOnNode(
   const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
   // Other nodes tell only events.
-  tail.messaged()
+  tail.onMessage()
   // Later events may have been told before the tail listened.
   const stored = await services.store
     .readTask(scope, row.taskId, { historyLength: 0, artifacts: false })
@@ -315,7 +317,7 @@ async function routeOnNode(
 async function placeOf(
   services: OperationServices,
   { params: { message }, scope, taskName, reliable }: Call
-): Promise<Place> {
+): Promise<ShardSelector> {
   const { taskId, contextId, messageId } = message
   const named = taskName && (await placeOfName(services, scope, taskName.name))
   if (named && !('text' in named)) return named

@@ -8,10 +8,10 @@ import { readTaskOrThrow } from '../contexts/errors.ts'
 import { type DeduplicationKey, taskNameKey, type Scope } from '../store/rows.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
-import type { Place } from './cluster.ts'
-import { makeOnNode } from './deliver.ts'
+import type { ShardSelector } from './cluster.ts'
+import { runOnOwner } from './deliver.ts'
 import type { OperationServices, PendingSends } from './dependencies.ts'
-import { otherContext, type Outcome, routeMessage, type SendTerms, withdraw } from './route-message.ts'
+import { otherContext, type MessageOutcome, routeMessage, type SendTerms, withdraw } from './route-message.ts'
 import { cancelTask } from './tasks.ts'
 
 /** The target of a name: its newest task, or the agent's answer if there was no task. */
@@ -46,13 +46,13 @@ async function readNamed(
  * was one. The task that it opens gets the name in the same commit. Messages for one name are routed one at a time. A task id made by the
  * server is not a name: it keeps its task.
  */
-export async function placeNamed(
+export async function routeByClientName(
   services: OperationServices,
   scope: Scope,
   message: Message,
   { name, continuesAfter }: TaskName,
   terms: Omit<SendTerms, 'send'>
-): Promise<Outcome> {
+): Promise<MessageOutcome> {
   const { clock, limits, sendsUnderWay } = services
   const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
   const open = (more: Partial<Message> = {}) =>
@@ -102,7 +102,7 @@ export async function cancelNamed(
   const { params, scope, connection, signal } = admitted
   const request: NameToCancel = { scope, name: params.id, message }
   const place = await placeOfName(services, scope, params.id)
-  const id = await makeOnNode(services, { name: 'withdraw', place, request, isRepeatable: true, signal }, () =>
+  const id = await runOnOwner(services, { name: 'withdraw', place, request, isRepeatable: true, signal }, () =>
     withdrawHere(services, request, connection)
   )
   return cancelTask(services, { ...admitted, params: { ...params, id } })
@@ -125,7 +125,7 @@ export function withdrawHere(
 }
 
 /** The node of a name: that of its task or its context, else one that all messages of the name have. */
-export async function placeOfName(services: OperationServices, scope: Scope, name: string): Promise<Place> {
+export async function placeOfName(services: OperationServices, scope: Scope, name: string): Promise<ShardSelector> {
   const named = await readNamed(services, scope, name)
   if (named)
     return 'taskId' in named
@@ -160,8 +160,8 @@ export async function sendOnce(
   scope: Scope,
   send: DeduplicationKey,
   signal: AbortSignal | undefined,
-  route: () => Promise<Outcome>
-): Promise<Outcome> {
+  route: () => Promise<MessageOutcome>
+): Promise<MessageOutcome> {
   return oneAtATime(
     services.sendsUnderWay,
     scope,
@@ -202,7 +202,7 @@ async function outcomeBefore(
   scope: Scope,
   send: DeduplicationKey,
   signal: AbortSignal | undefined
-): Promise<Outcome | undefined> {
+): Promise<MessageOutcome | undefined> {
   const { store } = services
   const before = await store.readSend(scope, send.key)
   if (!before || before.expiresAtMs <= send.atMs) return undefined

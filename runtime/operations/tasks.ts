@@ -8,17 +8,17 @@ import type {
   SubscribeToTaskRequest
 } from '../../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import { ANONYMOUS, type CallContext, type Room } from '../access/call-context.ts'
+import { ANONYMOUS, type CallContext, type Budget } from '../access/call-context.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Erasure, ReadOptions, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
-import { completed, LARGE_BYTES, type Opened, PIECE_BYTES, toWireTask } from '../streams/task-stream.ts'
+import { loadWholeTask, LARGE_BYTES, type OpenedStream, PIECE_BYTES, toWireTask } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
-import { deliver, makeOnNode, movedOn, withLostRaceRetry } from './deliver.ts'
+import { deliverEvent, runOnOwner, generationMismatch, withLostRaceRetry } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'
 
 /** GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one, for `limits.longPollMs` at most. */
@@ -32,7 +32,7 @@ export function getTask(services: OperationServices, call: Admitted<GetTaskReque
 /** Reads a task in one promise: with a function for each step, GetTask allocates 1.3 kB more (Node 24; `npm run bench -- --only get`). */
 function read(
   { store }: OperationServices,
-  { params: { id, historyLength }, scope, reliable, room }: Admitted<GetTaskRequest>
+  { params: { id, historyLength }, scope, reliable, budget: room }: Admitted<GetTaskRequest>
 ): Promise<Task> {
   return store.readTask(scope, id, { historyLength, within: LARGE_BYTES }).then(stored => {
     if (stored && !stored.large) return toWireTask(stored, reliable)
@@ -44,18 +44,18 @@ function read(
 
 /** CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1). */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, connection, conditions, reliable, room, signal } = call
+  const { params, scope, connection, conditions, reliable, budget: room, signal } = call
   const { id: taskId } = params
   const { ifGenerationMatch: ifGeneration } = conditions
   const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
-  const isCanceled = await makeOnNode(
+  const isCanceled = await runOnOwner(
     services,
     { name: 'cancel', place: request, request, isRepeatable: ifGeneration === undefined, signal },
     () => cancelHere(services, request, connection)
   )
   const stored = await whole(services, scope, taskId, {}, room)
   // Not canceled: the task had ended, before or during this call.
-  if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw movedOn(taskId)
+  if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw generationMismatch(taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
   return toWireTask(stored, reliable)
 }
@@ -80,7 +80,7 @@ export async function cancelHere(
     (await withLostRaceRetry(
       services.contexts,
       key,
-      live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }),
+      live => deliverEvent(live, { type: 'task.cancel', taskId }, { ifGeneration }),
       connection
     )) !== undefined
   )
@@ -93,8 +93,8 @@ export async function cancelHere(
 export async function subscribeToTask(
   services: OperationServices,
   call: Admitted<SubscribeToTaskRequest>
-): Promise<Opened> {
-  const { params, scope, conditions, reliable, numbered, room, signal } = call
+): Promise<OpenedStream> {
+  const { params, scope, conditions, reliable, numbered, budget: room, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = new TaskTail(services, scope, taskId, { signal })
@@ -125,7 +125,7 @@ function whole(
   scope: Scope,
   taskId: string,
   options: ReadOptions,
-  room: Room | undefined
+  room: Budget | undefined
 ): Promise<StoredTask> {
   return readWholeOrThrow(store, scope, taskId, options, room)
 }
@@ -225,7 +225,7 @@ const AT_ONCE_BYTES = LARGE_BYTES / 2
  */
 export async function listTasks(
   { store }: OperationServices,
-  { params, scope, reliable, room }: Admitted<ListTasksRequest>
+  { params, scope, reliable, budget: room }: Admitted<ListTasksRequest>
 ): Promise<ListTasksResponse> {
   const {
     contextId,
@@ -250,7 +250,9 @@ export async function listTasks(
   if (missing > 0) await room?.(missing)
   const whole: StoredTask[] = []
   for (const piece of piecesOf(tasks)) {
-    const read = await Promise.all(piece.map(stored => completed(store, scope, stored, { historyLength, artifacts })))
+    const read = await Promise.all(
+      piece.map(stored => loadWholeTask(store, scope, stored, { historyLength, artifacts }))
+    )
     // A task that was removed since is omitted.
     whole.push(...read.flatMap(stored => stored ?? []))
   }

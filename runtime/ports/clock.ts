@@ -14,7 +14,7 @@ export const systemClock: Clock = {
 }
 
 /** The current time in wire form: UTC with milliseconds, `2026-05-28T09:30:00.000Z` (§5.6.1). */
-export function timestamp(clock: Clock): string {
+export function currentTimestamp(clock: Clock): string {
   const ms = clock.now()
   if (written.ms !== ms) written = { ms, text: new Date(ms).toISOString() }
   return written.text

@@ -12,7 +12,7 @@ export function guardedLogger(logger: Logger): Logger {
 function guarded(log: (...line: Parameters<Log>) => unknown): Log {
   return (message, details) => {
     try {
-      const logged = log(redactedText(message), redacted(details) as Record<string, unknown>)
+      const logged = log(redactedText(message), redactValue(details) as Record<string, unknown>)
       // A logger may be async, despite its type.
       if (logged instanceof Promise) logged.catch(() => {})
     } catch {
@@ -98,7 +98,7 @@ const OF_ERRORS = ['name', 'message', 'stack', 'cause', 'errors']
  * A redacted copy of a value for a log. It is plain data, except for errors, and limited to depth 6, 64 members per object and 1,000
  * values. Any value is accepted: cycles, getters that throw, proxies.
  */
-export function redacted(value: unknown): unknown {
+export function redactValue(value: unknown): unknown {
   return new Redaction().copy(value, 0)
 }
 

@@ -24,7 +24,7 @@ export interface StandardSchema<T> {
 const REPORTED_VIOLATIONS = 20
 
 /** The output of a schema, or at most 20 violations with paths below `field`. Throws TypeError for an asynchronous schema. */
-export function validated<T>(
+export function validateValue<T>(
   schema: StandardSchema<T>,
   value: unknown,
   field: string

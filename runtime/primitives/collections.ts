@@ -149,7 +149,7 @@ export function without<Item>(list: readonly Item[], item: Item): readonly Item[
 }
 
 /** Adds to a list in place, but gives a new list if it was empty: `push` reserves 17 places, which most lists of a turn never fill. */
-export function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
+export function appendItem<Item>(list: readonly Item[], item: Item): readonly Item[] {
   if (list.length === 0) return [item]
   ;(list as Item[]).push(item)
   return list

@@ -1,4 +1,4 @@
-import { added, NONE, PrivateProperty, ReleasingMap } from './collections.ts'
+import { appendItem, NONE, PrivateProperty, ReleasingMap } from './collections.ts'
 
 /** Captured on load: if a test replaced it temporarily, callbacks scheduled meanwhile would never run. */
 const { setImmediate } = globalThis
@@ -27,7 +27,7 @@ export function afterTurns(turns: number, callback: () => void): void {
   isBusy = true
   if (rounds.length === 0) setImmediate(endTurn)
   while (rounds.length < turns) rounds.push(NONE)
-  rounds[turns - 1] = added(rounds[turns - 1] as Callbacks, callback)
+  rounds[turns - 1] = appendItem(rounds[turns - 1] as Callbacks, callback)
 }
 
 /** The promise of {@link turnEnd} in this round. */

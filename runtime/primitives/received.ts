@@ -29,7 +29,7 @@ export function onReceived(
   fail = (error: unknown) => endSource(source as Emitter, error),
   members: object = {}
 ): void {
-  const listener = Object.assign(guarded(take, fail), members)
+  const listener = Object.assign(catchErrors(take, fail), members)
   ;(source as Emitter).on(event, listener)
 }
 
@@ -44,11 +44,11 @@ export function onMessageEvent(
   take: (event: { readonly data: unknown }) => void,
   fail: (error: unknown) => void
 ): void {
-  source.addEventListener('message', guarded(take, fail))
+  source.addEventListener('message', catchErrors(take, fail))
 }
 
 /** A function that passes what `take` throws to `fail`. */
-export function guarded<Given extends readonly unknown[]>(
+export function catchErrors<Given extends readonly unknown[]>(
   take: (...given: Given) => void,
   fail: (error: unknown) => void
 ): (...given: Given) => void {

@@ -2,8 +2,8 @@ import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
 import { BARGAINING, isEmpty, type ContextInput, type contextMachine } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
-import type { Seen, TaskText } from '../commits/task-ledger.ts'
-import { added, memoizeLast, NONE } from '../primitives/collections.ts'
+import type { SnapshotIdentity, TaskText } from '../commits/task-ledger.ts'
+import { appendItem, memoizeLast, NONE } from '../primitives/collections.ts'
 import type { RestorableRow } from '../store/store.ts'
 import type { DelayedEvent } from '../timers/delayed-events.ts'
 import type { SavedTimers } from '../timers/task-timers.ts'
@@ -18,7 +18,7 @@ export function stampOf(members: Readonly<Record<string, unknown>>): string {
 }
 
 /** The JSON text of an object, with the members of a stamp first. */
-export function stamped(stamp: string, text: string): string {
+export function withStamp(stamp: string, text: string): string {
   return stamp + text.slice(1)
 }
 
@@ -35,7 +35,7 @@ export function checkFormat({ format = FORMAT }: { readonly format?: unknown }):
 const STAMP = stampOf({ format: FORMAT })
 
 /** The text of every context without a negotiation, since tasks have their own rows. */
-const PLAIN = stamped(
+const PLAIN = withStamp(
   STAMP,
   JSON.stringify({ status: 'active', value: 'idle', historyValue: {}, context: { negotiations: [] }, children: {} })
 )
@@ -47,7 +47,7 @@ const PLAIN = stamped(
 export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[], stamp: string): string {
   const snapshot = actor.getPersistedSnapshot() as PersistedSnapshot
   checkNames(snapshot)
-  return stamped(stamp, JSON.stringify(delayed.length === 0 ? snapshot : { ...snapshot, delayed }))
+  return withStamp(stamp, JSON.stringify(delayed.length === 0 ? snapshot : { ...snapshot, delayed }))
 }
 
 /** A context's actor as JSON text, with its negotiations. Its tasks are restored from their own rows. */
@@ -59,7 +59,7 @@ export function persistContext(actor: Actor<typeof contextMachine>): string {
   // Requests to a lasting negotiation have no actors.
   const ids = isBargaining ? [BARGAINING, ...negotiations] : negotiations
   const kept = ids.flatMap(id => (children[id] ? [[id, children[id]]] : []))
-  return stamped(
+  return withStamp(
     STAMP,
     JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(kept) }))
   )
@@ -129,7 +129,7 @@ const stampFor = memoizeLast(version => stampOf({ format: FORMAT, version }))
  * The text of a task with the delayed events of its charts; `known` if no actor of the task has changed since. `version`: the agent's,
  * which is stored in the text. Throws TypeError as {@link persistTask} does.
  */
-export function textOf(
+export function taskTextOf(
   task: AnyActorRef,
   events: readonly DelayedEvent[],
   version: string,
@@ -139,16 +139,16 @@ export function textOf(
   return { text: persistTask(task, events, stampFor(version)), seen: events.length === 0 ? seenAt(task) : undefined }
 }
 
-function seenAt(actor: AnyActorRef): Seen {
+function seenAt(actor: AnyActorRef): SnapshotIdentity {
   const snapshot = actor.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined
   const children = snapshot?.children
-  let below: readonly Seen[] = NONE
-  for (const id in children) below = added(below, seenAt(children[id] as AnyActorRef))
+  let below: readonly SnapshotIdentity[] = NONE
+  for (const id in children) below = appendItem(below, seenAt(children[id] as AnyActorRef))
   return { actor, snapshot, below }
 }
 
 /** An actor's children are part of its snapshot, so an unchanged snapshot has no new ones. */
-function isAsSeen({ actor, snapshot, below }: Seen): boolean {
+function isAsSeen({ actor, snapshot, below }: SnapshotIdentity): boolean {
   return actor.getSnapshot() === snapshot && below.every(isAsSeen)
 }
 

@@ -16,7 +16,7 @@ export type WorkStore = Pick<
  * The reads of a store for work. While the database is away, the store refuses them with Overloaded. They are repeated until they are answered
  * or the runtime closes, so that work waits for the database, as its commits do, and no task fails by it.
  */
-export class PatientReads implements WorkStore {
+export class RetryingReads implements WorkStore {
   readonly #clock: Clock
   readonly #pauses = new Set<() => void>()
   #isClosed = false

@@ -130,7 +130,7 @@ export interface TransitionStore {
 }
 
 /** One count for each pair of transitions, in the order of the first of each. */
-export function summed(counts: readonly TransitionCount[]): TransitionCount[] {
+export function sumTransitionCounts(counts: readonly TransitionCount[]): TransitionCount[] {
   const sums = new Map<string, TransitionCount>()
   for (const one of counts) {
     const pair = JSON.stringify([one.chart, one.previous, one.taken])

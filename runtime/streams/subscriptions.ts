@@ -8,13 +8,13 @@ export interface FeedListener {
   readonly scope: Scope
   /** The context of a task that may not be stored yet. */
   readonly contextId?: string | undefined
-  told(events: readonly TaskEvent[]): void
+  onEvents(events: readonly TaskEvent[]): void
   /** A client's message reached the task after its first one. It is no event, and precedes those that are told next. */
-  messaged?(): void
+  onMessage?(): void
   /** The task has this generation, but the events were not told: read them from the log. */
-  advanced(generation: number): void
+  onGap(generation: number): void
   /** No more events will be told, because the task was removed or the runtime closes. */
-  closed(error: unknown): void
+  onClosed(error: unknown): void
 }
 
 /** The listeners of one task. Most tasks have one, for which a Set would take as much memory as the rest of the subscription. */
@@ -53,17 +53,17 @@ export class TaskSubscriptions {
   /** Tells events. `hasMessage`: a client's message reached the task before them. */
   publish(taskId: string, events: readonly TaskEvent[], hasMessage = false): void {
     for (const listener of this.#listeners.get(taskId) ?? []) {
-      if (hasMessage) listener.messaged?.()
-      listener.told(events)
+      if (hasMessage) listener.onMessage?.()
+      listener.onEvents(events)
     }
   }
 
   advance(taskId: string, generation: number): void {
-    for (const listener of this.#listeners.get(taskId) ?? []) listener.advanced(generation)
+    for (const listener of this.#listeners.get(taskId) ?? []) listener.onGap(generation)
   }
 
   close(error: unknown): void {
-    for (const listener of this.#listeners.values().flatMap(listeners => [...listeners])) listener.closed(error)
+    for (const listener of this.#listeners.values().flatMap(listeners => [...listeners])) listener.onClosed(error)
   }
 
   /** Ids of the tasks with listeners of a scope, except those known to be in another context than `whose` names. */
@@ -76,7 +76,7 @@ export class TaskSubscriptions {
 
   /** Closes a scope's listeners of a task. */
   end(whose: Erasure, taskId: string, error: unknown): void {
-    for (const listener of of(whose, this.#listeners.get(taskId) ?? [])) listener.closed(error)
+    for (const listener of of(whose, this.#listeners.get(taskId) ?? [])) listener.onClosed(error)
   }
 
   /** Number of tasks with listeners. */

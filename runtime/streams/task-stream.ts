@@ -1,15 +1,15 @@
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { Room } from '../access/call-context.ts'
+import type { Budget } from '../access/call-context.ts'
 import type { Limits } from '../access/limits.ts'
 import { memoizePerTick, turnEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, MessageRow, ReadOptions, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvents, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
-import type { Seen, TaskTail } from './task-tail.ts'
+import type { ReadResult, TaskTail } from './task-tail.ts'
 
-export type { Seen } from './task-tail.ts'
+export type { ReadResult as Seen } from './task-tail.ts'
 
 /** Options of a call for the events of its stream. */
 interface StreamTerms {
@@ -20,7 +20,7 @@ interface StreamTerms {
 }
 
 /** Contents of a stream: `first`, then the events of the tail in wire form. */
-export interface Opened {
+export interface OpenedStream {
   readonly first?: StreamResponse
   readonly following?: { readonly tail: TaskTail; readonly call: StreamTerms }
 }
@@ -30,28 +30,28 @@ export interface Opened {
  * event. Concurrent calls of `next` are answered in order.
  */
 export class TaskStream implements AsyncGenerator<StreamResponse, void, undefined> {
-  readonly #open: () => Opened | Promise<Opened>
+  readonly #open: () => OpenedStream | Promise<OpenedStream>
   readonly #failure: (error: unknown) => unknown
   #state: 'new' | 'open' | 'over' = 'new'
-  #following: Opened['following']
-  #asked = 0
+  #following: OpenedStream['following']
+  #pendingReads = 0
   #last: Promise<unknown> | undefined
 
   /** `failure` converts an error to the one that the reader gets. */
-  constructor(open: () => Opened | Promise<Opened>, failure: (error: unknown) => unknown) {
+  constructor(open: () => OpenedStream | Promise<OpenedStream>, failure: (error: unknown) => unknown) {
     this.#open = open
     this.#failure = failure
   }
 
   next(): Promise<IteratorResult<StreamResponse, undefined>> {
-    this.#asked += 1
-    const step = this.#asked === 1 ? this.#step() : Promise.allSettled([this.#last]).then(() => this.#step())
+    this.#pendingReads += 1
+    const step = this.#pendingReads === 1 ? this.#step() : Promise.allSettled([this.#last]).then(() => this.#step())
     this.#last = step
     return step
   }
 
   /** Calls `see` with the rest of the stream, as {@link TaskTail.each} does. */
-  async each(see: (event: StreamResponse) => Seen): Promise<void> {
+  async each(see: (event: StreamResponse) => ReadResult): Promise<void> {
     try {
       const first = this.#state === 'new' ? await this.#begin() : undefined
       if (first && (await see(first)) === false) return
@@ -91,10 +91,10 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
     try {
       const first = this.#state === 'new' ? await this.#begin() : undefined
       const step = first ? { done: false as const, value: first } : await this.#goOn()
-      this.#asked -= 1
+      this.#pendingReads -= 1
       return step
     } catch (error) {
-      this.#asked -= 1
+      this.#pendingReads -= 1
       this.#end()
       throw this.#failure(error)
     }
@@ -138,7 +138,7 @@ const OVER = { done: true, value: undefined } as const
 /** Calls `see` with the remaining events of a stream. */
 export async function eachOf(
   events: AsyncGenerator<object, void, undefined>,
-  see: (event: object) => Seen
+  see: (event: object) => ReadResult
 ): Promise<void> {
   if (events instanceof TaskStream) return events.each(see)
   for await (const event of events) {
@@ -189,21 +189,21 @@ export async function readWhole(
   scope: Scope,
   taskId: string,
   options: ReadOptions = {},
-  room?: Room
+  room?: Budget
 ): Promise<StoredTask | undefined> {
   const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
-  return stored && completed(store, scope, stored, options, room)
+  return stored && loadWholeTask(store, scope, stored, options, room)
 }
 
 /**
  * Adds artifacts and history to a large task, which a store gave without them. `undefined` if the task was removed since.
  */
-export async function completed(
+export async function loadWholeTask(
   store: WholeTaskReader,
   scope: Scope,
   stored: StoredTask,
   options: ReadOptions,
-  room?: Room
+  room?: Budget
 ): Promise<StoredTask | undefined> {
   const { task, generation, large } = stored
   if (!large) return stored
@@ -275,7 +275,7 @@ export async function readAllEvents(
 }
 
 /** Bytes of the parts that an event adds to its task. */
-export function bytesIn({ update }: TaskEvent): number {
+export function eventBytes({ update }: TaskEvent): number {
   const { parts = [] } =
     'artifactUpdate' in update ? update.artifactUpdate.artifact : (update.statusUpdate.status.message ?? {})
   let bytes = 0
@@ -293,7 +293,7 @@ export async function roundsBefore(
   { store, limits }: { readonly store: Store; readonly limits: Pick<Limits, 'referencedTasks' | 'referencedBytes'> },
   scope: Scope,
   taskId: string,
-  room?: Room
+  room?: Budget
 ): Promise<Task[]> {
   const rounds: Task[] = []
   let bytes = 0

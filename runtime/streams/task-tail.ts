@@ -1,4 +1,4 @@
-import { added, NONE } from '../primitives/collections.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import { onAbort } from '../primitives/event-loop.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Store, TaskEvent } from '../store/store.ts'
@@ -9,7 +9,7 @@ import type { FeedListener, TaskSubscriptions } from './subscriptions.ts'
 const PIECE_BYTES = 1024 * 1024
 
 /** Result of a reader for one event: the next one follows at once, after a promise, or, for `false`, not at all. */
-export type Seen = Promise<void> | false | undefined
+export type ReadResult = Promise<void> | false | undefined
 
 /** Sources of a tail's events. */
 export interface TailSources {
@@ -88,7 +88,7 @@ export class TaskTail implements FeedListener {
    * Calls `see` with every event until the end, directly when it is told: a promise per event would be a seventh of the cost of a
    * streamed event. Rejects with an error of `see`, and with the error that ended the tail.
    */
-  each(see: (event: TaskEvent) => Seen): Promise<void> {
+  each(see: (event: TaskEvent) => ReadResult): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#reader = { see, resolve, reject }
       this.#read(this.#reader)
@@ -115,28 +115,29 @@ export class TaskTail implements FeedListener {
     return event
   }
 
-  told(events: readonly TaskEvent[]): void {
+  onEvents(events: readonly TaskEvent[]): void {
     for (const event of events) {
       this.#newest = Math.max(this.#newest, event.generation)
       const last = this.#waiting.at(-1)?.generation ?? this.#after
       if (event.generation !== last + 1) continue
       if (this.#reader && !this.#isBusy) this.#read(this.#reader, event)
-      else if (this.#waiting.length < this.#sources.limits.bufferedEvents) this.#waiting = added(this.#waiting, event)
+      else if (this.#waiting.length < this.#sources.limits.bufferedEvents)
+        this.#waiting = appendItem(this.#waiting, event)
     }
     if (this.#waiting.length > 0 || this.#newest > this.#after) this.#rouse()
   }
 
-  messaged(): void {
+  onMessage(): void {
     this.mayHaveMessages = true
   }
 
-  advanced(generation: number): void {
+  onGap(generation: number): void {
     this.mayHaveMessages = true
     this.#newest = Math.max(this.#newest, generation)
     this.#rouse()
   }
 
-  closed(error: unknown): void {
+  onClosed(error: unknown): void {
     this.#error = { error }
     this.end()
   }
@@ -187,7 +188,7 @@ export class TaskTail implements FeedListener {
 
 /** A reader of all events: a function, and what settles its promise. */
 interface Reader {
-  readonly see: (event: TaskEvent) => Seen
+  readonly see: (event: TaskEvent) => ReadResult
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }

@@ -56,7 +56,7 @@ export interface SpannedCall {
 }
 
 /** Runs a call within a span, which gets the attributes of its task and ends with it. */
-export async function spanned<T>(call: SpannedCall, run: (span: TelemetrySpan) => Promise<T>): Promise<T> {
+export async function runInSpan<T>(call: SpannedCall, run: (span: TelemetrySpan) => Promise<T>): Promise<T> {
   const span = call.begin()
   try {
     const answer = await span.run(() => run(span))
@@ -148,7 +148,11 @@ function answerAttributes(answer: unknown): SpanAttributes {
   const content = [answer.task, answer.message, answer.statusUpdate, answer.artifactUpdate].find(isObject) ?? answer
   const { id, taskId, contextId, status } = content
   const state = isObject(status) ? status.state : undefined
-  return told({ taskId: state === undefined ? taskId : (taskId ?? id), conversationId: contextId, taskState: state })
+  return idAttributes({
+    taskId: state === undefined ? taskId : (taskId ?? id),
+    conversationId: contextId,
+    taskState: state
+  })
 }
 
 /** Attributes of an error that ended a call over this binding. */
@@ -168,11 +172,11 @@ export function errorTypeOf(error: unknown): string {
 function requestAttributes(params: unknown): SpanAttributes {
   if (!isObject(params)) return {}
   const { id, taskId, message } = params
-  if (!isObject(message)) return told({ taskId: id ?? taskId })
-  return told({ messageId: message.messageId, taskId: message.taskId, conversationId: message.contextId })
+  if (!isObject(message)) return idAttributes({ taskId: id ?? taskId })
+  return idAttributes({ messageId: message.messageId, taskId: message.taskId, conversationId: message.contextId })
 }
 
-function told(values: Readonly<Partial<Record<keyof typeof ATTRIBUTES, unknown>>>): SpanAttributes {
+function idAttributes(values: Readonly<Partial<Record<keyof typeof ATTRIBUTES, unknown>>>): SpanAttributes {
   const attributes: Record<string, string> = {}
   for (const [name, value] of Object.entries(values)) {
     if (typeof value === 'string' && value !== '' && value.length <= LONGEST_ID)

@@ -1,6 +1,6 @@
 import type { AnyActorRef, EventObject } from 'xstate'
 import type { ContextMachineEvent } from '../../machines/context.machine.ts'
-import { familyOf, HASTY_MS, pathOf } from '../commits/actor-host.ts'
+import { taskIdOf, HASTY_MS, actorPathOf } from '../commits/actor-host.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import { NONE } from '../primitives/collections.ts'
@@ -47,7 +47,7 @@ export class DelayedEvents {
     this.#clock = clock
     this.#schedule = replaceSchedule(root.system, (source, target, event, delayMs, id) => {
       this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0), isFree: false })
-      host.noteMove(familyOf(source))
+      host.markChanged(taskIdOf(source))
     })
   }
 
@@ -89,7 +89,7 @@ export class DelayedEvents {
   }
 
   #isThere(actor: AnyActorRef): boolean {
-    return this.#actorAt(pathOf(actor)) === actor
+    return this.#actorAt(actorPathOf(actor)) === actor
   }
 
   #actorAt(path: readonly string[]): AnyActorRef | undefined {
@@ -101,8 +101,8 @@ export class DelayedEvents {
 
 function saved({ source, target, event, id, dueMs, isFree }: Scheduled): DelayedEvent {
   return {
-    source: pathOf(source).slice(1),
-    ...(target !== source && { target: pathOf(target) }),
+    source: actorPathOf(source).slice(1),
+    ...(target !== source && { target: actorPathOf(target) }),
     event,
     ...(id !== undefined && { id }),
     ...(isFree && { isFree }),
@@ -131,7 +131,7 @@ interface Timer {
 export interface TimerHost {
   readonly clock: Clock
   /** Called when the timers of a task have changed, so that the task is saved. */
-  noteMove(taskId: string): void
+  markChanged(taskId: string): void
   noteHaste(taskId: string): void
   /** Runs the delivery of a due event, at once or later; until then the event counts as scheduled. */
   deliver(delivery: Effect): void
@@ -181,7 +181,7 @@ export class EventClock {
       timer.timer = this.#clock.setTimeout(callback, delayMs)
       return timer
     }
-    const taskId = familyOf(about.source)
+    const taskId = taskIdOf(about.source)
     const run = () => {
       killPoint('timer due')
       if (!this.#drop(timer)) return
@@ -218,7 +218,7 @@ export class EventClock {
   }
 
   #keep(timer: Timer, about: Scheduled): void {
-    const taskId = familyOf(about.source)
+    const taskId = taskIdOf(about.source)
     const tasks = (this.#tasks ??= new Map())
     const timers = tasks.get(taskId) ?? new Map<Timer, Scheduled>()
     freeOthers(timers, about)
@@ -228,12 +228,12 @@ export class EventClock {
   /** Stops tracking a timer. Gives whether it was tracked. */
   #drop(timer: Timer): boolean {
     if (!timer.about) return false
-    const taskId = familyOf(timer.about.source)
+    const taskId = taskIdOf(timer.about.source)
     const timers = this.#tasks?.get(taskId)
     if (!timers?.delete(timer)) return false
     if (timers.size === 0) this.#tasks?.delete(taskId)
     else freeOthers(timers, timer.about)
-    this.#host.noteMove(taskId)
+    this.#host.markChanged(taskId)
     return true
   }
 }

@@ -1,6 +1,6 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { MessageContent } from '../../machines/task-events.ts'
-import { pathOf } from '../commits/actor-host.ts'
+import { actorPathOf } from '../commits/actor-host.ts'
 import type { Clock } from '../ports/clock.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { activeStates } from '../xstate/persisted-snapshot.ts'
@@ -58,14 +58,14 @@ export class TaskTimers {
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
     this.#alarms.set(taskId, name, dueMs, () => {
-      this.#host.noteMove(taskId)
+      this.#host.markChanged(taskId)
       this.#host.run({ taskId, run: ring })
     })
-    this.#host.noteMove(taskId)
+    this.#host.markChanged(taskId)
   }
 
   clearAlarm(taskId: string, name: string): void {
-    if (this.#alarms.clear(taskId, name)) this.#host.noteMove(taskId)
+    if (this.#alarms.clear(taskId, name)) this.#host.markChanged(taskId)
   }
 
   /** Sets the deadline of a task whose work starts now, if the agent has one. The task chart stores it. */
@@ -193,7 +193,7 @@ const AFTER = 'xstate.after.'
 export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[], nowMs: number): DelayedEvent[] {
   const others = delayed.filter(({ event }) => !event.type.startsWith(AFTER))
   const timers = chartsBelow(task).flatMap(chart => {
-    const source = pathOf(chart).slice(1)
+    const source = actorPathOf(chart).slice(1)
     return afterOf(chart).map(({ type, delayMs }) => {
       const stored = delayed.find(
         ({ event, source: from }) => event.type === type && from.join('/') === source.join('/')

@@ -191,7 +191,7 @@ export class KeyedSemaphore {
 
   /** Runs a slot as soon as all of its names have a free place. */
   enter(slot: Slot): void {
-    const full = slot.names.find(name => !this.#hasRoom(name))
+    const full = slot.names.find(name => !this.#isBelowLimit(name))
     if (full === undefined) return this.#run(slot)
     const waiting = this.#waiting.get(full) ?? new Set()
     this.#waiting.set(full, waiting.add(slot))
@@ -223,7 +223,7 @@ export class KeyedSemaphore {
 
   #admit(name: string): void {
     for (const slot of this.#waiting.get(name) ?? []) {
-      if (!this.#hasRoom(name)) return
+      if (!this.#isBelowLimit(name)) return
       this.#forget(name, slot)
       this.enter(slot)
     }
@@ -234,7 +234,7 @@ export class KeyedSemaphore {
     if (waiting?.delete(slot) && waiting.size === 0) this.#waiting.delete(name)
   }
 
-  #hasRoom(name: string): boolean {
+  #isBelowLimit(name: string): boolean {
     return this.runningOf(name) < this.#limitOf(name)
   }
 }

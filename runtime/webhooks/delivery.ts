@@ -6,7 +6,7 @@ import type { WebhookAnswer, WebhookBody, WebhookBodyWriter, WebhookSender } fro
 import type { WebhookProgress, WebhookRow, Scope } from '../store/rows.ts'
 import type { Store, TaskEvent } from '../store/store.ts'
 import { applyEvents, newTaskRecord, projectTask } from '../store/task-record.ts'
-import { completed, eventPieces, LARGE_BYTES, messagesBefore, roundsBefore } from '../streams/task-stream.ts'
+import { loadWholeTask, eventPieces, LARGE_BYTES, messagesBefore, roundsBefore } from '../streams/task-stream.ts'
 
 /** Dependencies of a delivery. */
 export interface DeliveryServices {
@@ -89,7 +89,7 @@ async function taskAfter(
   { taskId, generation, update }: TaskEvent
 ): Promise<Task | undefined> {
   const stored = await store.readTask(scope, taskId, { within: LARGE_BYTES })
-  if (stored?.generation === generation) return (await completed(store, scope, stored, {}))?.task
+  if (stored?.generation === generation) return (await loadWholeTask(store, scope, stored, {}))?.task
   const { contextId } = 'artifactUpdate' in update ? update.artifactUpdate : update.statusUpdate
   const record = newTaskRecord({ ...scope, contextId }, taskId)
   for await (const piece of eventPieces(store, scope, taskId, generation)) applyEvents(record, piece, [])
@@ -155,7 +155,7 @@ export function afterAttempt(
   }
   if (refusals >= REFUSALS || nowMs - failingSinceMs >= triesMs) return { ...failed, end: 'given up' }
   const longestMs = Math.min(FIRST_WAIT_MS * 2 ** (tries - 1), LONGEST_WAIT_MS)
-  const waitMs = Math.max(longestMs * (1 - spread / 2), Math.min(askedMs(answer, nowMs), LONGEST_WAIT_MS))
+  const waitMs = Math.max(longestMs * (1 - spread / 2), Math.min(requestedWaitMs(answer, nowMs), LONGEST_WAIT_MS))
   return { ...failed, dueAtMs: nowMs + waitMs }
 }
 
@@ -165,7 +165,7 @@ function isRefusal(answer: WebhookAnswer): boolean {
 }
 
 /** The wait that `Retry-After` asks for, in milliseconds: given in seconds or as a date (RFC 9110 §10.2.3). */
-function askedMs(answer: WebhookAnswer, nowMs: number): number {
+function requestedWaitMs(answer: WebhookAnswer, nowMs: number): number {
   const asked = 'status' in answer ? (answer.retryAfter ?? '') : ''
   if (/^\d{1,9}$/.test(asked)) return Number(asked) * 1000
   return HTTP_DATE.test(asked) ? Date.parse(asked) - nowMs : 0

@@ -15,7 +15,7 @@ const GRACE_MS = 2000
 const TROUBLED_MS = 1000
 
 /** A task that may have webhooks. */
-interface Told {
+interface WebhookTask {
   /** Newest generation that was told. */
   generation: number
   /** By id of the webhook. */
@@ -32,7 +32,7 @@ export class Webhooks {
   /** Writers of bodies in older versions of A2A, by version. */
   readonly writings: Map<string, WebhookBodyWriter>
   readonly #services: OutletServices
-  readonly #tasks = new ReleasingMap<Told>()
+  readonly #tasks = new ReleasingMap<WebhookTask>()
   readonly #counts = new Map<string, number>()
   #isReading = true
   #isClosed = false
@@ -75,8 +75,8 @@ export class Webhooks {
   }
 
   /** Sets the newest committed generation of a task. */
-  told(taskId: string, generation: number): void {
-    const told = this.#toldOf(taskId)
+  advance(taskId: string, generation: number): void {
+    const told = this.#taskOf(taskId)
     told.generation = Math.max(told.generation, generation)
     for (const outlet of told.outlets.values()) outlet.advance(generation)
   }
@@ -96,7 +96,7 @@ export class Webhooks {
 
   /** Reads the webhooks of a task again, because these, or any, may have changed. Retries if that fails. */
   async refresh(scope: Scope, taskId: string, ids?: readonly string[]): Promise<void> {
-    const told = this.#toldOf(taskId)
+    const told = this.#taskOf(taskId)
     told.reads += 1
     for (const id of ids ?? told.outlets.keys()) this.drop(taskId, id)
     try {
@@ -171,7 +171,7 @@ export class Webhooks {
   /** Adds the queue of an active webhook, unless it exists. */
   #take(stored: StoredWebhook): void {
     const { scope, row } = stored
-    const told = this.#toldOf(row.taskId)
+    const told = this.#taskOf(row.taskId)
     if (this.#isClosed || row.progress.end || told.outlets.has(row.id)) return
     const outlet = new DeliveryQueue(stored, this.#services)
     told.outlets.set(row.id, outlet)
@@ -198,10 +198,10 @@ export class Webhooks {
     else this.#counts.set(name, count)
   }
 
-  #toldOf(taskId: string): Told {
+  #taskOf(taskId: string): WebhookTask {
     const known = this.#tasks.get(taskId)
     if (known) return known
-    const told: Told = { generation: 0, outlets: new Map(), reads: 0 }
+    const told: WebhookTask = { generation: 0, outlets: new Map(), reads: 0 }
     this.#tasks.set(taskId, told)
     return told
   }

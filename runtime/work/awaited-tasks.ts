@@ -4,7 +4,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { textOf } from '../authoring/words.ts'
 import type { WorkArguments } from '../authoring/work-arguments.ts'
-import { familyOf, hostOf } from '../commits/actor-host.ts'
+import { taskIdOf, hostOf } from '../commits/actor-host.ts'
 import { checkArgument, withMethods } from '../primitives/options.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { Scope } from '../store/rows.ts'
@@ -109,5 +109,5 @@ export function prerequisites(
  * client reads the reason.
  */
 export const taskCompleted: PromiseActorLogic<Task, { taskId: string }> = fromPromise(
-  async ({ input, self, system, signal }) => hostOf(system).completedTask(input.taskId, familyOf(self), signal)
+  async ({ input, self, system, signal }) => hostOf(system).completedTask(input.taskId, taskIdOf(self), signal)
 )

@@ -5,7 +5,7 @@ import { messageOf, questionEventOf } from '../authoring/checked-words.ts'
 import { contentValue, publishedSchema } from '../authoring/input-schema.ts'
 import { ASKING, type WorkTag } from '../authoring/question-guards.ts'
 import type { WorkMeta } from '../authoring/setup-work.ts'
-import { validated } from '../ports/standard-schema.ts'
+import { validateValue } from '../ports/standard-schema.ts'
 import { NONE } from '../primitives/collections.ts'
 import { activeStates, isChart, isWithin } from '../xstate/persisted-snapshot.ts'
 
@@ -22,7 +22,7 @@ export interface ChartQuestion {
 }
 
 /** A question with its message as JSON, and the event for its task. */
-export interface AskedQuestion extends ChartQuestion {
+export interface PromptedQuestion extends ChartQuestion {
   readonly words: string
   readonly event: WorkEvent
 }
@@ -44,7 +44,7 @@ export function openQuestion(chart: AnyMachineSnapshot, open: string | undefined
 }
 
 /** The open question, with the message of the first of its states that has a prompt, and that one's schema. */
-export function askedQuestion(chart: AnyMachineSnapshot, open: string | undefined): AskedQuestion | undefined {
+export function promptedQuestion(chart: AnyMachineSnapshot, open: string | undefined): PromptedQuestion | undefined {
   const question = openQuestion(chart, open)
   if (!question) return undefined
   const {
@@ -88,12 +88,12 @@ function ownQuestions(chart: AnyMachineSnapshot, path: readonly AnyActorRef[]): 
 }
 
 /** Whether an event brings a client's message or an authorization to the chart. */
-export function isGiven(event: EventObject): event is ToWork {
+export function isClientInput(event: EventObject): event is ToWork {
   return event.type === 'message.received' || event.type === 'authorization.received'
 }
 
 /** An event for the chart that asks, or violations. */
-export type Heard<Given> =
+export type AnswerValidation<Given> =
   | { readonly event: Given; readonly question?: ChartQuestion | undefined }
   | { readonly violations: FieldViolation[] }
 
@@ -102,11 +102,11 @@ export type Heard<Given> =
  * with the parsed answer, or violations. An event that has an answer is not validated again, and neither is a message to a state that
  * waits for an authorization. Throws what the schema throws.
  */
-export function answered<Given extends ToWork>(
+export function validateAnswer<Given extends ToWork>(
   chart: AnyMachineSnapshot,
   given: Given,
   open: string | undefined
-): Heard<Given> {
+): AnswerValidation<Given> {
   const question = openQuestion(chart, open)
   if (!question) return { event: given }
   const event = { ...given, question: question.states.at(-1)?.id }
@@ -115,8 +115,8 @@ export function answered<Given extends ToWork>(
   if (!schema) return { event, question }
   const checked =
     given.type === 'message.received'
-      ? validated(schema, contentValue(given.message), 'message.parts')
-      : validated(schema, given.data, 'data')
+      ? validateValue(schema, contentValue(given.message), 'message.parts')
+      : validateValue(schema, given.data, 'data')
   return 'value' in checked ? { event: { ...event, answer: checked.value }, question } : checked
 }
 

@@ -3,14 +3,14 @@ import type { TaskContext } from '../../machines/task.machine.ts'
 import type { WorkEvent } from '../../machines/task-events.ts'
 import { checkContext, endedFor, toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import { mayAskTwice } from '../authoring/question-guards.ts'
-import { familyOf, hostOf } from '../commits/actor-host.ts'
-import { gatedMachine, HELD_ACTIONS, withScope } from '../commits/commit-gate.ts'
+import { taskIdOf, hostOf } from '../commits/actor-host.ts'
+import { deferMachineEffects, deferredActions, withScope } from '../commits/commit-gate.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
 import { atomicStep } from '../xstate/actor-system.ts'
 import { isChart } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
-import { answered, askedQuestion, isGiven, reasonIn, type AskedQuestion } from './chart-question.ts'
+import { validateAnswer, promptedQuestion, isClientInput, reasonIn, type PromptedQuestion } from './chart-question.ts'
 
 /**
  * An author's statechart as the actor `work` of a task. Its tags drive the task's life cycle: entering a state tagged
@@ -22,14 +22,14 @@ import { answered, askedQuestion, isGiven, reasonIn, type AskedQuestion } from '
 export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const maySeveral = mayAskTwice(machine)
-  const gated = gatedMachine(machine, counter)
+  const gated = deferMachineEffects(machine, counter)
   const logic = withScope(
     gated,
     {
       actionExecutor: (scope, action) => {
         // A word that is not valid throws here, so that the transition which emits it fails as a whole.
         if (action.type === 'xstate.emit') reporters.get(scope.self)?.hold((action.params as { event: unknown }).event)
-        HELD_ACTIONS.actionExecutor(scope, action)
+        deferredActions.actionExecutor(scope, action)
       }
     },
     counter
@@ -53,14 +53,14 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
     },
     start: (snapshot, scope) => {
       logic.start?.(snapshot, scope)
-      reporters.get(scope.self)?.resume(snapshot, hostOf(scope.system).isInterrupted(familyOf(scope.self)))
+      reporters.get(scope.self)?.resume(snapshot, hostOf(scope.system).isInterrupted(taskIdOf(scope.self)))
     },
     transition: (before, event, scope) => {
       if (failedAtStart.has(scope.self)) return { ...before, status: 'stopped' }
       if (crashed.has(scope.self) && event.type !== 'xstate.stop') return before
-      if (isGiven(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
+      if (isClientInput(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
       try {
-        const heard = isGiven(event) ? answered(before, event, reporters.get(scope.self)?.asks) : { event }
+        const heard = isClientInput(event) ? validateAnswer(before, event, reporters.get(scope.self)?.asks) : { event }
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
         if ('violations' in heard) return before
         const asking = 'question' in heard ? heard.question?.actor : undefined
@@ -93,9 +93,9 @@ class TaskReporter {
   #words: WorkEvent[] = []
   /** Created by the first artifact. */
   #chunks: ArtifactChunks | undefined
-  #question: AskedQuestion | undefined
+  #question: PromptedQuestion | undefined
   #isAnswered = false
-  #hasTakenQueued = false
+  #hasUsedQueued = false
   #hasWarned = false
   readonly #isRestored: boolean
   /** The charts below that are watched, since they may ask too; `undefined` if the chart never has two questions at once. */
@@ -125,7 +125,7 @@ class TaskReporter {
   resume(snapshot: AnyMachineSnapshot, isInterrupted: boolean): void {
     if (!this.#isRestored) return
     const task = this.#self._parent?.getSnapshot() as { readonly context: TaskContext } | undefined
-    this.#question = askedQuestion(snapshot, task?.context.asks)
+    this.#question = promptedQuestion(snapshot, task?.context.asks)
     this.#watch(snapshot)
     if (isInterrupted !== (this.#question !== undefined))
       this.#send(this.#question ? this.#asking(this.#question) : { type: 'work.resumed' })
@@ -134,7 +134,7 @@ class TaskReporter {
   /** Notes an answer before its transition. If a queued one leaves the question open, the question is asked, or the next queued message tried. */
   noteAnswer(isQueued: boolean): void {
     this.#isAnswered = true
-    this.#hasTakenQueued ||= isQueued
+    this.#hasUsedQueued ||= isQueued
   }
 
   /** Holds a word until its transition is complete. */
@@ -154,13 +154,13 @@ class TaskReporter {
     if ((snapshot as object) === NO_SNAPSHOT) return
     const was = this.#question
     const words = this.#words
-    const isOwed = this.#hasTakenQueued
+    const isOwed = this.#hasUsedQueued
     const isAnswered = this.#isAnswered
     this.#words = []
     this.#isAnswered = false
-    this.#hasTakenQueued = false
+    this.#hasUsedQueued = false
     try {
-      const is = askedQuestion(snapshot, was?.key)
+      const is = promptedQuestion(snapshot, was?.key)
       this.#question = is
       this.#watch(snapshot)
       // Progress after an answer, or between two questions, resumes the task first, even if the same state asks again.
@@ -179,12 +179,12 @@ class TaskReporter {
     if (this.#hasWarned) return
     this.#hasWarned = true
     hostOf(this.#self.system).logger.warn('progress was dropped because the task waits for an answer', {
-      taskId: familyOf(this.#self)
+      taskId: taskIdOf(this.#self)
     })
   }
 
   /** The event of a question, with its key if there may be another one. */
-  #asking({ key, event }: AskedQuestion): WorkEvent {
+  #asking({ key, event }: PromptedQuestion): WorkEvent {
     return this.#below ? ({ ...event, asks: key } as WorkEvent) : event
   }
 
@@ -226,5 +226,5 @@ const crashed = new WeakSet<AnyActorRef>()
 /** Reports an error in the author's chart. The restart policy decides whether the work restarts or the task fails. */
 function crash({ self, system }: Pick<AnyActorScope, 'self' | 'system'>, error: unknown): void {
   crashed.add(self)
-  hostOf(system).crash(familyOf(self), error)
+  hostOf(system).crash(taskIdOf(self), error)
 }

@@ -30,7 +30,7 @@ export async function readHistory(
   for (const { taskId: id, bytes } of await sizesOf(store, key, rows)) {
     if (bytes > left) break
     left -= bytes
-    unsaid.set(id, await saidIn(store, key, id, openedAt))
+    unsaid.set(id, await endedTaskMessages(store, key, id, openedAt))
   }
   const messages = rows.flatMap(({ message, taskId: id = '' }) => upTo(message, unsaid.get(id) ?? []))
   return messages.slice(Math.max(messages.length - limit, 0))
@@ -50,7 +50,12 @@ async function timeOpened(store: WorkStore, key: ContextKey, taskId: string): Pr
 }
 
 /** All messages of a task that had ended by `openedAt`. None of a later one, since its messages have no times to compare. */
-async function saidIn(store: WorkStore, key: ContextKey, taskId: string, openedAt: string): Promise<Message[]> {
+async function endedTaskMessages(
+  store: WorkStore,
+  key: ContextKey,
+  taskId: string,
+  openedAt: string
+): Promise<Message[]> {
   const stored = await readWhole(store, key, taskId, { artifacts: false })
   /* c8 ignore next -- a task is removed together with its messages, so it is missing only if it is removed during this call */
   if (!stored) return []

@@ -4,9 +4,9 @@ import type { TaskContext } from '../../machines/task.machine.ts'
 import { isQuestion, type Question } from '../authoring/questions.ts'
 import type { WorkWords } from '../authoring/words.ts'
 import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
-import { familyOf, hostOf } from '../commits/actor-host.ts'
+import { taskIdOf, hostOf } from '../commits/actor-host.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
-import { LEAN, tell } from '../xstate/lean-actor.ts'
+import { LOW_ALLOCATION, sendToActor } from '../xstate/lean-actor.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
 /** Maximum yields of a generator's `finally` blocks after its task has ended. They are dropped, and the generator is then abandoned. */
@@ -21,7 +21,7 @@ export async function driveGenerator(
   run: WorkRun
 ): Promise<WorkEnd> {
   run.onStop(() => runFinallyBlocks(generator, run))
-  const { unsaid } = run
+  const { unusedWords: unsaid } = run
   let step = await unsaid.run(() => generator.next())
   const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : unsaid.run(() => generator.next(answer)))
   const fail = (error: unknown): MaybeStep => (run.isOver ? step : unsaid.run(() => generator.throw(error)))
@@ -138,7 +138,7 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
 /** A program as the actor `work` of a task. Each start of the actor runs it from the beginning, in a new {@link WorkRun}. */
 export function workRunner(program: WorkProgram): AnyActorLogic {
   return {
-    [LEAN]: true,
+    [LOW_ALLOCATION]: true,
     getInitialSnapshot: ({ self }, input?: WorkInput): RunnerSnapshot => new ActiveRun(self, input, false),
     restoreSnapshot: (_, { self }): RunnerSnapshot => new ActiveRun(self, undefined, true),
     start: ({ input, isRestored }: RunnerSnapshot, scope) => {
@@ -147,12 +147,12 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
         scope,
         program,
         isRerun: isRestored || restartsOf(self) > 0,
-        ended: outcome => tell(self, new WorkEnded(outcome))
+        ended: outcome => sendToActor(self, new WorkEnded(outcome))
       })
       runs.set(self, run)
       // If the task has ended before this commit, the work does not run.
       hostOf(system).afterCommit({
-        taskId: familyOf(self),
+        taskId: taskIdOf(self),
         run: () => self.getSnapshot().status === 'active' && run.begin(input)
       })
     },
@@ -163,7 +163,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
     ) => {
       const { self, system } = scope
       const host = hostOf(system)
-      host.noteMove(familyOf(self))
+      host.markChanged(taskIdOf(self))
       if (event instanceof WorkEnded) return { ...snapshot, status: 'done', output: event.outcome, input: undefined }
       switch (event.type) {
         case 'message.received':
@@ -171,18 +171,18 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
           scope.defer(() => runs.get(self)?.receive(event))
           return snapshot
         case 'xstate.stop':
-          host.afterCommit({ taskId: familyOf(self), run: () => runs.get(self)?.stop() })
+          host.afterCommit({ taskId: taskIdOf(self), run: () => runs.get(self)?.stop() })
           return { ...snapshot, status: 'stopped', input: undefined }
         default:
           // Done and error events of spawned actors. Work that waits for one has subscribed to it.
           if ('error' in event)
-            host.logger.error('an actor that a work spawned failed', { taskId: familyOf(self), error: event.error })
+            host.logger.error('an actor that a work spawned failed', { taskId: taskIdOf(self), error: event.error })
           return snapshot
       }
     },
     // The rest of a run is already in the store: its input in the task, its words in the log, everything else in the journal.
     getPersistedSnapshot: ({ status, output, error }) => ({ status, output, error })
-  } satisfies AnyActorLogic & { readonly [LEAN]: true } as AnyActorLogic
+  } satisfies AnyActorLogic & { readonly [LOW_ALLOCATION]: true } as AnyActorLogic
 }
 
 function restartsOf(work: AnyActorRef): number {

@@ -29,7 +29,7 @@ export class RunJournal {
   }
 
   /** Replays the record of an earlier run. */
-  follow(replay: Replay): void {
+  replayFrom(replay: Replay): void {
     this.#replay = replay
   }
 
@@ -38,7 +38,7 @@ export class RunJournal {
   }
 
   /** The word to send; `undefined` if an earlier run has sent it. */
-  word(ordinal: number, word: WorkWord): WorkWord | undefined {
+  emitOnce(ordinal: number, word: WorkWord): WorkWord | undefined {
     return this.#replay ? this.#replay.word(ordinal, word) : word
   }
 
@@ -48,7 +48,7 @@ export class RunJournal {
   }
 
   /** The journal's value for this key when the run began; `undefined` if there was none. */
-  kept(key: string): unknown {
+  storedValue(key: string): unknown {
     return this.#replay?.entry(key)
   }
 
@@ -65,7 +65,7 @@ export class RunJournal {
   /** Calls `ring` once, `delayMs` after the first run set this alarm. The journal keeps the time. */
   alarm(key: string, delayMs: number, ring: () => void): void {
     checkWait(delayMs)
-    const kept = this.kept(key)
+    const kept = this.storedValue(key)
     const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs
     if (!isSleep(kept)) this.keep(key, { untilMs })
     this.#host.setAlarm(this.taskId, key, untilMs, ring)
@@ -177,7 +177,7 @@ export class Steps {
     const count = (this.#counts.get(name) ?? 0) + 1
     this.#counts.set(name, count)
     const key = `${this.#prefix}step/${name}/${count}`
-    const kept = this.#log.kept(key) as { result?: T } | undefined
+    const kept = this.#log.storedValue(key) as { result?: T } | undefined
     // A copy, so that the author's changes to it do not reach the journal.
     if (kept) return structuredClone(kept.result) as T
     // A step whose result cannot be stored would run again, so it waits for the store.

@@ -18,7 +18,7 @@ interface OpenQuestion {
 }
 
 /** The task of a run, as its questions use it. */
-interface AskedTask {
+interface QuestionTask {
   readonly say: (event: WorkEvent) => void
   /** Whether the task already waits for its client. */
   readonly isInterrupted: () => boolean
@@ -48,15 +48,15 @@ const RELAYED = 'relayed'
 /** The questions of one run, one at a time, in the order in which they were asked. Each is answered, expires, is withdrawn, or is given up when the run ends. */
 export class QuestionQueue {
   readonly #log: RunJournal
-  readonly #task: AskedTask
+  readonly #task: QuestionTask
   #open: OpenQuestion | undefined
   /** Whether this run has had a question open. */
-  #hasAsked = false
+  #hasOpened = false
   #lastAnswer: ReceivedMessage | undefined
   /** Questions that wait until no other one is open. */
   #waiting: OpenQuestion[] | undefined
 
-  constructor(log: RunJournal, task: AskedTask) {
+  constructor(log: RunJournal, task: QuestionTask) {
     this.#log = log
     this.#task = task
   }
@@ -82,7 +82,7 @@ export class QuestionQueue {
       const { deadlineMs } = question.options
       if (deadlineMs !== undefined) checkWait(deadlineMs)
       const ordinal = log.next()
-      const isNew = log.word(ordinal, event) !== undefined
+      const isNew = log.emitOnce(ordinal, event) !== undefined
       const open: OpenQuestion = {
         key: String(ordinal),
         question,
@@ -111,7 +111,7 @@ export class QuestionQueue {
       }
       if (this.#isAnswered(relayed)) return
       signal.addEventListener('abort', () => this.#withdraw(relayed), { once: true })
-      this.#enter(relayed, this.#log.kept(RELAYED) === key)
+      this.#enter(relayed, this.#log.storedValue(RELAYED) === key)
     })
   }
 
@@ -146,14 +146,14 @@ export class QuestionQueue {
 
   /** Settles a question with its stored answer, if there is one. */
   #isAnswered(open: OpenQuestion): boolean {
-    const kept = this.#log.kept(open.key)
+    const kept = this.#log.storedValue(open.key)
     if (kept) answerAgain(open, this.#noteAnswer(kept as ToWork | typeof EXPIRED))
     return kept !== undefined
   }
 
   #put(open: OpenQuestion, isNew: boolean): void {
     this.#open = open
-    this.#hasAsked = true
+    this.#hasOpened = true
     this.#expireIn(open)
     // On replay it is asked again only if the task does not wait, which means that the work was restarted since.
     if (isNew || !this.#task.isInterrupted()) this.#task.say(open.event)
@@ -161,14 +161,14 @@ export class QuestionQueue {
   }
 
   #putRelayed(relayed: OpenQuestion): void {
-    const isAsked = this.#log.kept(RELAYED) === relayed.key
+    const isAsked = this.#log.storedValue(RELAYED) === relayed.key
     if (!isAsked) this.#log.keep(RELAYED, relayed.key)
     this.#put(relayed, !isAsked)
   }
 
   /** Opens a question, or lets it wait. On replay in an interrupted task, the question that the task waits for (`isAsked`) must be the first one open. */
   #enter(question: OpenQuestion, isAsked: boolean): void {
-    if (!this.#open && (this.#hasAsked || !this.#task.isInterrupted() || isAsked)) question.put()
+    if (!this.#open && (this.#hasOpened || !this.#task.isInterrupted() || isAsked)) question.put()
     else (this.#waiting ??= []).push(question)
   }
 

@@ -15,14 +15,14 @@ import {
   ASKING_OPTIONS,
   meantArtifacts,
   namedArtifacts,
-  nameOf,
+  artifactNameOf,
   whichArtifact,
   type WhichArtifactOptions
 } from '../authoring/artifact-choices.ts'
 import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
 import type { EarlierArtifact, Step, WorkArguments } from '../authoring/work-arguments.ts'
-import { familyOf, hostOf, pathOf } from '../commits/actor-host.ts'
+import { taskIdOf, hostOf, actorPathOf } from '../commits/actor-host.ts'
 import {
   checkArgument,
   checkOptions,
@@ -90,7 +90,7 @@ export function refined(earlier: Pick<EarlierArtifact, 'artifact'>, content: Ref
   const { artifact: original } = earlier
   const { artifactId, ...others } = artifactOf(content)
   const isOwn = artifactId !== undefined && artifactId !== original.artifactId
-  return { ...others, name: nameOf(original), ...(isOwn && { artifactId }) }
+  return { ...others, name: artifactNameOf(original), ...(isOwn && { artifactId }) }
 }
 
 /**
@@ -179,10 +179,10 @@ export function fromPromise<Output, Input = undefined>(
   checkArgument(create, functionFor('a function that gives a promise'), 'fromPromise(async ({ input, step }) => …)')
   const logic = xstateFromPromise<Output, Input>(async ({ input, self, system, signal }) => {
     const host = hostOf(system)
-    const taskId = familyOf(self)
+    const taskId = taskIdOf(self)
     const { run, isRestored } = self.getSnapshot() as RunSnapshot<Output, Input>
     const log = new RunJournal(taskId, host)
-    if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
+    if (isRestored) log.replayFrom(new Replay({ events: [], journal: await host.readJournal(taskId) }))
     const steps = new Steps(log, `${run}/`, () => signal)
     try {
       return await create({
@@ -202,7 +202,7 @@ export function fromPromise<Output, Input = undefined>(
       const { self, system } = scope
       return {
         ...logic.getInitialSnapshot(scope, input),
-        run: `${pathOf(self).join('/')}@${hostOf(system).turnNumber}`
+        run: `${actorPathOf(self).join('/')}@${hostOf(system).turnNumber}`
       }
     },
     restoreSnapshot: snapshot => ({ ...(snapshot as RunSnapshot<Output, Input>), isRestored: true }),

@@ -1,7 +1,7 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Limits } from '../access/limits.ts'
-import { type Sharer, Shares } from '../access/shares.ts'
+import { type Owner, SharedLimit } from '../access/shares.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
@@ -28,12 +28,12 @@ type LoadingServices = { readonly store: WorkStore; readonly limits: Limits; rea
 export class TaskLoads {
   readonly services: LoadingServices
   /** Bytes loaded for all works. */
-  readonly shares: Shares
+  readonly shares: SharedLimit
   #large: Promise<unknown> = Promise.resolve()
 
   constructor(services: LoadingServices) {
     this.services = services
-    this.shares = new Shares(services.limits.referencedBytes * FULL_WORKS, services.limits)
+    this.shares = new SharedLimit(services.limits.referencedBytes * FULL_WORKS, services.limits)
   }
 
   /** The loads of one work. */
@@ -53,7 +53,7 @@ export class TaskLoads {
 export class WorkLoads {
   readonly #loads: TaskLoads
   readonly #scope: Scope
-  readonly #sharer: Sharer
+  readonly #owner: Owner
   /** Bytes of the tasks in the work's input. */
   #given = 0
   /** Bytes of each task that the work has waited for. */
@@ -63,7 +63,7 @@ export class WorkLoads {
   constructor(loads: TaskLoads, scope: Scope) {
     this.#loads = loads
     this.#scope = scope
-    this.#sharer = { user: `${scope.tenant.length}.${scope.tenant}${scope.principal}` }
+    this.#owner = { user: `${scope.tenant.length}.${scope.tenant}${scope.principal}` }
   }
 
   /** Loads the tasks that fit, in this order. A task whose stored data is damaged is not loaded. */
@@ -82,10 +82,10 @@ export class WorkLoads {
     const { store, limits } = this.#loads.services
     const more = bytes - (this.#awaited.get(taskId) ?? 0)
     const sum = [...this.#awaited.values()].reduce((all, each) => all + each, more)
-    if (sum > limits.referencedBytes || this.#loads.shares.lacking(this.#sharer, more)) throw noRoom(taskId)
+    if (sum > limits.referencedBytes || this.#loads.shares.exceeded(this.#owner, more)) throw taskNotLoadable(taskId)
     if (!this.#isReleased) {
       this.#awaited.set(taskId, bytes)
-      this.#loads.shares.add(this.#sharer, more)
+      this.#loads.shares.add(this.#owner, more)
     }
     const read = () => readWhole(store, this.#scope, taskId)
     const stored = await (bytes > LARGE_BYTES ? this.#loads.inTurn(read) : read())
@@ -97,7 +97,7 @@ export class WorkLoads {
     this.#isReleased = true
     let bytes = this.#given
     for (const each of this.#awaited.values()) bytes += each
-    this.#loads.shares.add(this.#sharer, -bytes)
+    this.#loads.shares.add(this.#owner, -bytes)
     this.#given = 0
     this.#awaited.clear()
   }
@@ -108,9 +108,9 @@ export class WorkLoads {
     const chosen: TaskSize[] = []
     for (const task of found) {
       if (chosen.length === referencedTasks || this.#isReleased) break
-      if (this.#given + task.bytes > referencedBytes || this.#loads.shares.lacking(this.#sharer, task.bytes)) continue
+      if (this.#given + task.bytes > referencedBytes || this.#loads.shares.exceeded(this.#owner, task.bytes)) continue
       this.#given += task.bytes
-      this.#loads.shares.add(this.#sharer, task.bytes)
+      this.#loads.shares.add(this.#owner, task.bytes)
       chosen.push(task)
     }
     return chosen
@@ -154,7 +154,7 @@ export function tooLarge(taskId: string, limit: number): A2AError {
 }
 
 /** The error for an awaited task that does not fit into memory. */
-function noRoom(taskId: string): A2AError {
+function taskNotLoadable(taskId: string): A2AError {
   return new A2AError(
     'RateLimited',
     `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`,

@@ -11,8 +11,8 @@ import { parseInput } from '../authoring/input-schema.ts'
 import {
   type EarlierArtifact,
   NO_DETAILS,
-  type Opened,
-  type ReadOpened,
+  type OpeningDetails,
+  type ReadOpeningDetails,
   receivedBytes,
   type WorkInput
 } from '../authoring/work-arguments.ts'
@@ -32,7 +32,13 @@ const REQUEST = 'request'
 
 /** Work input for the first task of a context whose message refers to nothing, made without a read. `input` is not set. */
 export function firstWorkInput(
-  { taskId, contextId, message, extensions, request }: Pick<WorkInput, 'taskId' | 'contextId' | 'message'> & Opened,
+  {
+    taskId,
+    contextId,
+    message,
+    extensions,
+    request
+  }: Pick<WorkInput, 'taskId' | 'contextId' | 'message'> & OpeningDetails,
   terms: Record<string, unknown> | undefined
 ): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
@@ -51,14 +57,17 @@ export function firstWorkInput(
 }
 
 /** Extensions and request details, from the request that opens the task. */
-export function openedBy({ extensions = NO_EXTENSIONS, details = NO_DETAILS }: ContextRequest): Opened {
+export function detailsFromRequest({
+  extensions = NO_EXTENSIONS,
+  details = NO_DETAILS
+}: ContextRequest): OpeningDetails {
   return { extensions, request: details }
 }
 
 /** Adds extensions and request details, if any, to the journal rows of a turn. */
-export function storeOpened(taskId: string, { extensions, request }: Opened, turn: Turn): void {
-  if (extensions.length > 0) turn.keep({ taskId, key: ACTIVATION, value: extensions })
-  if (request !== NO_DETAILS) turn.keep({ taskId, key: REQUEST, value: request })
+export function storeOpened(taskId: string, { extensions, request }: OpeningDetails, turn: Turn): void {
+  if (extensions.length > 0) turn.addJournal({ taskId, key: ACTIVATION, value: extensions })
+  if (request !== NO_DETAILS) turn.addJournal({ taskId, key: REQUEST, value: request })
 }
 
 /** Whether a row of a journal has what {@link storeOpened} stores. */
@@ -67,10 +76,10 @@ export function isOpening({ key }: JournalRow): boolean {
 }
 
 /** Extensions and request details, from the journal of the task. */
-export function openedIn(journal: readonly JournalRow[]): Opened {
+export function detailsFromJournal(journal: readonly JournalRow[]): OpeningDetails {
   const valueOf = (name: string) => journal.find(({ key }) => key === name)?.value
   const [extensions, request] = [valueOf(ACTIVATION), valueOf(REQUEST)] as [
-    Opened['extensions'] | undefined,
+    OpeningDetails['extensions'] | undefined,
     RequestDetails | undefined
   ]
   return { extensions: extensions ?? NO_EXTENSIONS, request: request ?? NO_DETAILS }
@@ -94,10 +103,10 @@ export async function loadWorkInput(
   key: ContextKey,
   taskId: string,
   { store, agent, limits, loads }: InputSources,
-  open: ReadOpened = async () => openedIn(await store.readJournal(key, taskId))
+  open: ReadOpeningDetails = async () => detailsFromJournal(await store.readJournal(key, taskId))
 ): Promise<WorkInput> {
   const [own] = await store.measureTasks({ ...key, taskIds: [taskId] })
-  if (own) checkReadable(own, limits)
+  if (own) checkRestoredBytes(own, limits)
   const [stored, [first]] = await Promise.all([
     store.readTask(key, taskId, { historyLength: 0, artifacts: false }),
     store.readTaskMessages(key, taskId, 0, 1)
@@ -116,7 +125,7 @@ export async function loadWorkInput(
 }
 
 /** Throws RateLimited if a task has more stored bytes than `limits.restoredBytes`. */
-export function checkReadable(
+export function checkRestoredBytes(
   { taskId, bytes, journalBytes }: TaskSize,
   { restoredBytes }: Pick<Limits, 'restoredBytes'>
 ): void {
@@ -198,7 +207,7 @@ export class WorkInputs {
   }
 
   /** Loads the input of a task's work. Releases what an earlier run has loaded. */
-  async load(taskId: string, open?: ReadOpened): Promise<WorkInput> {
+  async load(taskId: string, open?: ReadOpeningDetails): Promise<WorkInput> {
     const { reads: store, agent, limits } = this.#services
     this.ended(taskId)
     const input = await loadWorkInput(this.#key, taskId, { store, agent, limits, loads: this.loadsOf(taskId) }, open)

@@ -13,7 +13,7 @@ import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
-import { UnsaidWords } from '../authoring/unsaid-words.ts'
+import { UnusedWords } from '../authoring/unsaid-words.ts'
 import type {
   EarlierArtifact,
   ReceivedMessage,
@@ -22,19 +22,19 @@ import type {
   WorkInput,
   WorkStepArguments
 } from '../authoring/work-arguments.ts'
-import { type ActorHost, familyOf, hostOf } from '../commits/actor-host.ts'
-import { gated } from '../commits/commit-gate.ts'
-import { added, NONE } from '../primitives/collections.ts'
+import { type ActorHost, taskIdOf, hostOf } from '../commits/actor-host.ts'
+import { deferEffects } from '../commits/commit-gate.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { checkArgument, type Kind, withMethods } from '../primitives/options.ts'
 import { ignoreRejection } from '../primitives/event-loop.ts'
 import type { Scope } from '../store/rows.ts'
 import type { JournalRow } from '../store/store.ts'
-import { tell } from '../xstate/lean-actor.ts'
+import { sendToActor } from '../xstate/lean-actor.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
-import { openedIn } from './work-input.ts'
+import { detailsFromJournal } from './work-input.ts'
 
 /** The function that a run calls: the author's code, with its arguments and the run. */
 export type WorkProgram = (work: WorkArguments, run: WorkRun) => WorkEnd | Promise<WorkEnd>
@@ -83,16 +83,16 @@ export class WorkRun {
   #over: Ending | undefined
   #settled: Promise<unknown> | undefined
   #cleanUp: (() => Promise<unknown>) | undefined
-  #isCatchingUp: boolean
+  #isReplaying: boolean
   /** Called when it has caught up. */
-  #caughtUp: readonly (() => void)[] = NONE
-  #unsaid: UnsaidWords | undefined
+  #whenReplayed: readonly (() => void)[] = NONE
+  #unusedWords: UnusedWords | undefined
 
   constructor(options: RunOptions) {
     this.#options = options
     this.#host = hostOf(options.scope.system)
-    this.#log = new RunJournal(familyOf(options.scope.self), this.#host)
-    this.#isCatchingUp = options.isRerun
+    this.#log = new RunJournal(taskIdOf(options.scope.self), this.#host)
+    this.#isReplaying = options.isRerun
   }
 
   /** Whether the run only waits for an answer, so that it may leave memory. */
@@ -101,8 +101,10 @@ export class WorkRun {
   }
 
   /** Resolves when a rerun has reached its open question or its end; `undefined` if it has, or is the first run. */
-  caughtUp(): Promise<void> | undefined {
-    return this.#isCatchingUp ? new Promise(resolve => (this.#caughtUp = added(this.#caughtUp, resolve))) : undefined
+  replayed(): Promise<void> | undefined {
+    return this.#isReplaying
+      ? new Promise(resolve => (this.#whenReplayed = appendItem(this.#whenReplayed, resolve)))
+      : undefined
   }
 
   get signal(): AbortSignal {
@@ -135,8 +137,8 @@ export class WorkRun {
   }
 
   /** The words that a generator has made and not yielded. */
-  get unsaid(): UnsaidWords {
-    return (this.#unsaid ??= new UnsaidWords())
+  get unusedWords(): UnusedWords {
+    return (this.#unusedWords ??= new UnusedWords())
   }
 
   /** Sets the cleanup for a task that ends before its work. */
@@ -150,21 +152,21 @@ export class WorkRun {
     const { isLeaving } = this.#host
     this.#finish(isLeaving ? LEFT_MEMORY : TASK_ENDED)
     if (!isLeaving && this.#settled)
-      this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp?.()]))
+      this.#host.awaitCleanup(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp?.()]))
   }
 
   emit(words: unknown): void {
     const event = this.#acceptedWord(words)
     if (!event) return
     const ordinal = this.#log.next()
-    const word = this.#log.word(ordinal, event)
+    const word = this.#log.emitOnce(ordinal, event)
     if (!word) return
     word.ordinal = ordinal
     this.#say(word)
   }
 
   ask<Answer>(question: Question<Answer>): Promise<Answer> {
-    return this.#forAuthor(this.#asked(question)) as Promise<Answer>
+    return this.#forAuthor(this.#askQuestion(question)) as Promise<Answer>
   }
 
   /** Asks a question of another agent: see {@link QuestionQueue.relay}. */
@@ -228,12 +230,12 @@ export class WorkRun {
   ): ActorRefFrom<Logic> {
     this.#check()
     checkArgument(logic, A_LOGIC, 'spawn(fromPromise(async () => …))')
-    const child = createActor(gated(logic), {
+    const child = createActor(deferEffects(logic), {
       parent: this.#options.scope.self,
       ...(id !== undefined && { id }),
       input
     })
-    this.#children = added(this.#children, child)
+    this.#children = appendItem(this.#children, child)
     return child.start() as unknown as ActorRefFrom<Logic>
   }
 
@@ -262,7 +264,7 @@ export class WorkRun {
     return event.type === 'work.produced' ? this.#chunks.next(event) : event
   }
 
-  async #asked(question: Question): Promise<unknown> {
+  async #askQuestion(question: Question): Promise<unknown> {
     this.#check()
     const answer = this.#asking.ask(question)
     if (this.#asking.isOpen) this.#isUpToDate()
@@ -272,12 +274,12 @@ export class WorkRun {
   /** Logs a dropped word, once per run and reason. */
   #warnDropped(why: string): undefined {
     if (!this.#reported.includes(why)) this.#host.logger.warn(why, { taskId: this.#log.taskId })
-    this.#reported = added(this.#reported, why)
+    this.#reported = appendItem(this.#reported, why)
   }
 
   /** Warns of words that a generator made and did not yield: nobody has received them. */
-  #warnUnsaid(): void {
-    const words = this.#unsaid?.names() ?? []
+  #warnUnused(): void {
+    const words = this.#unusedWords?.names() ?? []
     if (words.length > 0)
       this.#host.logger.warn(`a generator made words that it never said. Write ${words.join(', ')}`, {
         taskId: this.#log.taskId
@@ -290,11 +292,13 @@ export class WorkRun {
       let journal: readonly JournalRow[] | undefined
       const given =
         input ??
-        (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
-      if (this.#isCatchingUp) {
+        (await this.#host.workInput(taskId, async () =>
+          detailsFromJournal((journal = await this.#host.readJournal(taskId)))
+        ))
+      if (this.#isReplaying) {
         const events = await this.#host.readEvents(taskId)
         this.#chunks.note(events)
-        this.#log.follow(new Replay({ events, journal: journal ?? (await this.#host.readJournal(taskId)) }))
+        this.#log.replayFrom(new Replay({ events, journal: journal ?? (await this.#host.readJournal(taskId)) }))
       }
       // The task may have ended meanwhile, in a turn that is not committed yet.
       if (this.#over || this.#options.scope.self.getSnapshot().status !== 'active') return
@@ -303,7 +307,7 @@ export class WorkRun {
       const outcome = toOutcome(await this.#options.program(new RunArguments(given, this), this))
       if (this.#over) return
       this.#log.checkEnd()
-      this.#warnUnsaid()
+      this.#warnUnused()
       killPoint('effect ended')
       this.#finish(WORK_ENDED)
       this.#options.ended(outcome)
@@ -331,7 +335,7 @@ export class WorkRun {
 
   #finish(over: Ending): void {
     this.#over = over
-    this.#unsaid?.end()
+    this.#unusedWords?.end()
     this.#questions?.giveUp(this.#host.isLeaving ? undefined : over)
     this.#abort?.abort(over.reason)
     for (const child of this.#children) this.#options.scope.stopChild(child)
@@ -340,12 +344,12 @@ export class WorkRun {
   }
 
   #isUpToDate(): void {
-    this.#isCatchingUp = false
-    for (const resolve of this.#caughtUp) resolve()
+    this.#isReplaying = false
+    for (const resolve of this.#whenReplayed) resolve()
   }
 
   #say(event: WorkEvent): void {
-    tell(this.#options.scope.self._parent as AnyActorRef, event)
+    sendToActor(this.#options.scope.self._parent as AnyActorRef, event)
   }
 
   #check(): void {

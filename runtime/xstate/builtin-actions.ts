@@ -18,7 +18,7 @@ import {
   type UnknownAction
 } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
-import { added, NONE } from '../primitives/collections.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import { runsUnseen } from './actor-system.ts'
 import { newActor } from './lean-actor.ts'
 
@@ -33,7 +33,7 @@ interface EnqueueActions {
 let collected: readonly UnknownAction[] | undefined
 
 const collect = (action: UnknownAction) => {
-  if (collected) collected = added(collected, action)
+  if (collected) collected = appendItem(collected, action)
 }
 
 const adding =
@@ -107,7 +107,7 @@ export interface PreparedAction {
 }
 
 /** Looks up the implementations of actions. Done once for the actions of the chart itself. */
-export function prepared(actions: readonly UnknownAction[], machine: AnyStateMachine): PreparedAction[] {
+export function prepareActions(actions: readonly UnknownAction[], machine: AnyStateMachine): PreparedAction[] {
   return actions.map(action => {
     const known: unknown = typeof action === 'function' ? action : machine.implementations.actions[nameOf(action)]
     const params: unknown = typeof action === 'object' && 'params' in action ? action.params : undefined
@@ -125,7 +125,7 @@ export function prepared(actions: readonly UnknownAction[], machine: AnyStateMac
 }
 
 /** Runs actions in order, as XState does. `invoked`: ids of the actors that they start, so that earlier actions may send to them. */
-export function perform(actions: readonly PreparedAction[], step: Macrostep, invoked?: readonly string[]): void {
+export function performActions(actions: readonly PreparedAction[], step: Macrostep, invoked?: readonly string[]): void {
   const retries: [BuiltinAction, unknown][] | undefined = invoked && []
   step.deferredActorIds = invoked
   performAll(actions, step, retries)
@@ -155,7 +155,7 @@ function performAll(
     }
     if (retries && builtin.retryResolve) retries.push([builtin, params])
     if (effect) execute(type, effect, step, params, type === EMIT || isDelayed(params))
-    if (enqueued) performAll(prepared(enqueued, step.snapshot.machine), step, retries)
+    if (enqueued) performAll(prepareActions(enqueued, step.snapshot.machine), step, retries)
   }
 }
 

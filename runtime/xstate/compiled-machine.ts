@@ -13,17 +13,27 @@ import {
 import { evaluateGuard } from 'xstate/guards'
 import { NONE } from '../primitives/collections.ts'
 import type { FullSystem } from './actor-system.ts'
-import { Macrostep, NO_CHILDREN, perform, prepared, type PreparedAction, stopChildren } from './builtin-actions.ts'
-import { LEAN } from './lean-actor.ts'
+import {
+  Macrostep,
+  NO_CHILDREN,
+  performActions,
+  prepareActions,
+  type PreparedAction,
+  stopChildren
+} from './builtin-actions.ts'
+import { LOW_ALLOCATION } from './lean-actor.ts'
 import { mayCompile } from './self-check.ts'
-import { chartTable, type ChartTable, type Configuration, type Move } from './transition-table.ts'
+import { chartTable, type ChartTable, type Configuration, type TableTransition } from './transition-table.ts'
 
 /**
  * Compiles a machine: its transitions are looked up in a table that is made once. Its actors behave, persist and restore exactly as
  * those of the original machine, so that each can restore snapshots of the other. A machine that is not flat is returned as it is, and
  * so is every machine if compiled charts do not agree with the installed version of XState.
  */
-export function compiled<Machine extends AnyStateMachine>(machine: Machine, isTrusted = mayCompile(compile)): Machine {
+export function compileMachine<Machine extends AnyStateMachine>(
+  machine: Machine,
+  isTrusted = mayCompile(compile)
+): Machine {
   return isTrusted ? compile(machine) : machine
 }
 
@@ -35,7 +45,7 @@ function compile<Machine extends AnyStateMachine>(machine: Machine): Machine {
     getInitialSnapshot: (scope, input) => interpreter.begin(scope, input),
     transition: (snapshot, event, scope) => interpreter.take(snapshot, event, scope)
   }
-  return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced, { [LEAN]: true })
+  return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced, { [LOW_ALLOCATION]: true })
 }
 
 type InitEvent = EventObject & { input: unknown }
@@ -53,7 +63,7 @@ class TableInterpreter {
     const { root } = machine
     this.#machine = machine
     this.#table = table
-    this.#initial = typeof context === 'function' ? prepared([initialAction(context)], machine) : NONE
+    this.#initial = typeof context === 'function' ? prepareActions([initialAction(context)], machine) : NONE
     const given = typeof context === 'function' ? {} : (context ?? {})
     this.#uninitialized = {
       ...table.start.target.template,
@@ -70,7 +80,7 @@ class TableInterpreter {
     const step = new Macrostep(this.#uninitialized, event, scope)
     let { context, children } = step.snapshot
     try {
-      perform(this.#initial, step)
+      performActions(this.#initial, step)
       ;({ context, children } = step.snapshot)
       this.#move(this.#table.start, step)
       return this.#settle(step)
@@ -96,7 +106,7 @@ class TableInterpreter {
     const { maxIterations = Infinity } = this.#machine.options
     for (let steps = 1; step.snapshot.status === 'active'; steps += 1) {
       if (steps > maxIterations) throw endless(this.#machine)
-      const eventless: Move | undefined = isEventlessDue ? this.#eventless(step) : undefined
+      const eventless: TableTransition | undefined = isEventlessDue ? this.#eventless(step) : undefined
       if (!eventless) {
         const event = step.nextRaised()
         if (!event) break
@@ -110,7 +120,7 @@ class TableInterpreter {
     return step.snapshot
   }
 
-  #eventless(step: Macrostep): Move | undefined {
+  #eventless(step: Macrostep): TableTransition | undefined {
     for (const move of this.#configurationOf(step.snapshot).always) {
       if (holds(move.transition, step)) return move
     }
@@ -118,7 +128,7 @@ class TableInterpreter {
   }
 
   /** The move of an event: the first whose guard holds, from the innermost state outwards. */
-  #chosen(step: Macrostep): Move | undefined {
+  #chosen(step: Macrostep): TableTransition | undefined {
     for (const move of this.#configurationOf(step.snapshot).moves(step.event.type)) {
       try {
         if (holds(move.transition, step)) return move
@@ -129,20 +139,20 @@ class TableInterpreter {
     return undefined
   }
 
-  #takeMove(move: Move | undefined, step: Macrostep): void {
+  #takeMove(move: TableTransition | undefined, step: Macrostep): void {
     if (move) this.#move(move, step)
     tellMicrostep(step, move)
   }
 
-  #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, step: Macrostep): void {
+  #move({ steps, target, ends }: Pick<TableTransition, 'steps' | 'target' | 'ends'>, step: Macrostep): void {
     const { _nodes: before } = step.snapshot
-    for (const { actions, invoked } of steps) perform(actions, step, invoked)
+    for (const { actions, invoked } of steps) performActions(actions, step, invoked)
     if (ends) {
       const output = this.#outputAt(ends, step)
       step.own.status = 'done'
       step.own.output = output
     }
-    if (step.snapshot.status === 'done') perform(target.exits, step)
+    if (step.snapshot.status === 'done') performActions(target.exits, step)
     if (before.includes(target.leaf)) return
     const { own } = step
     const { value, tags, _nodes } = target.template
@@ -216,7 +226,7 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
 }
 
 /** Reports a microstep to the system's inspectors. What a lean system counts is counted here, while nobody inspects it. */
-function tellMicrostep(step: Macrostep, move?: Move): void {
+function tellMicrostep(step: Macrostep, move?: TableTransition): void {
   const {
     snapshot,
     event,

@@ -25,11 +25,11 @@ let verdict: boolean | undefined
 
 /** Whether charts may be compiled with the installed XState. Decided once per process. */
 export function mayCompile(compile: Compile): boolean {
-  return (verdict ??= isTrusted(compile, versionIn('xstate/package.json')))
+  return (verdict ??= isTrusted(compile, packageVersionIn('xstate/package.json')))
 }
 
 /** The version in a package.json; `undefined` if the file is missing, as in a bundle. */
-export function versionIn(file: string): string | undefined {
+export function packageVersionIn(file: string): string | undefined {
   try {
     return (createRequire(import.meta.url)(file) as { readonly version: string }).version
   } catch {

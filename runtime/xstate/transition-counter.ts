@@ -61,7 +61,7 @@ export class Counted {
 
 /** The last transition of an actor, and when it entered its state; `undefined` if it was restored there. */
 interface Last {
-  taken: Counted | string
+  transition: Counted | string
   atMs: number | undefined
 }
 
@@ -69,7 +69,7 @@ const counted = new PrivateProperty<AnyTransitionDefinition, Counted>()
 
 /** An actor with its last transition. A lean actor has the member from its start, since a new one would change its hidden class. */
 interface Remembering {
-  lastTaken?: Last | undefined
+  lastTransition?: Last | undefined
 }
 
 /** What is counted of a transition; `undefined` if its chart is not watched. */
@@ -102,16 +102,16 @@ export class TransitionCounter {
 
   /** Notes that an actor of a watched chart starts now. */
   started(actor: AnyActorRef): void {
-    ;(actor as Remembering).lastTaken = { taken: FROM_START, atMs: this.#now() }
+    ;(actor as Remembering).lastTransition = { transition: FROM_START, atMs: this.#now() }
   }
 
   /** See {@link Counted.take}. */
   add(actor: AnyActorRef, taken: Counted): void {
-    const before = ((actor as Remembering).lastTaken ??= { taken: UNKNOWN, atMs: undefined })
-    let pair = taken.after.get(before.taken)
-    if (!pair) taken.after.set(before.taken, (pair = new Pair()))
+    const before = ((actor as Remembering).lastTransition ??= { transition: UNKNOWN, atMs: undefined })
+    let pair = taken.after.get(before.transition)
+    if (!pair) taken.after.set(before.transition, (pair = new Pair()))
     pair.count += 1
-    before.taken = taken
+    before.transition = taken
     if (taken.leaves) {
       const atMs = this.#now()
       if (before.atMs !== undefined) {

@@ -8,7 +8,7 @@ import {
   type AnyTransitionDefinition,
   type UnknownAction
 } from 'xstate'
-import { prepared, type PreparedAction } from './builtin-actions.ts'
+import { prepareActions, type PreparedAction } from './builtin-actions.ts'
 import { type Counted, countedOf, statesOf } from './transition-counter.ts'
 
 /** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
@@ -18,7 +18,7 @@ export interface Actions {
 }
 
 /** A transition from one configuration, with its actions, in order, and its target. */
-export interface Move {
+export interface TableTransition {
   readonly transition: AnyTransitionDefinition
   readonly counted: Counted | undefined
   readonly steps: readonly Actions[]
@@ -35,14 +35,14 @@ export interface Configuration {
   /** Exit actions of all states, for a chart that ends here. */
   readonly exits: readonly PreparedAction[]
   /** Candidate moves of an event type, in the order of their guards. */
-  moves(type: string): readonly Move[]
+  moves(type: string): readonly TableTransition[]
   /** Candidate eventless moves, in the order of their guards. */
-  readonly always: readonly Move[]
+  readonly always: readonly TableTransition[]
 }
 
 /** A chart as a table: its initial move, and its configurations by leaf state. */
 export interface ChartTable {
-  readonly start: Pick<Move, 'steps' | 'target' | 'ends'>
+  readonly start: Pick<TableTransition, 'steps' | 'target' | 'ends'>
   readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
 }
 
@@ -73,18 +73,18 @@ function configurationOf(
 ): Configuration {
   const nodes = [leaf, ...ancestorsOf(leaf)]
   // Moves are made lazily, because their target configurations may not exist yet.
-  const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
+  const move = (transition: AnyTransitionDefinition): TableTransition => moveOf(transition, leaf, at)
   const named = new Set(nodes.flatMap(node => [...node.transitions.keys()]))
   const wildcards = [...named]
     .filter(descriptor => descriptor.endsWith('*'))
     .map(descriptor => ({ prefix: descriptor.slice(0, -1), name: `${descriptor} ` }))
-  const ofTypes = new Map<string, Move[]>()
-  const ofWildcards = new Map<string, Move[]>()
-  let always: Move[] | undefined
+  const ofTypes = new Map<string, TableTransition[]>()
+  const ofWildcards = new Map<string, TableTransition[]>()
+  let always: TableTransition[] | undefined
   return {
     leaf,
     template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
-    exits: prepared(
+    exits: prepareActions(
       nodes.flatMap(node => node.exit),
       machine
     ),
@@ -112,7 +112,7 @@ function moveOf(
   transition: AnyTransitionDefinition,
   leaf: AnyStateNode,
   at: (leaf: AnyStateNode) => Configuration
-): Move {
+): TableTransition {
   const { source, reenter, actions } = transition
   const [target] = transition.target ?? []
   const counted = countedOf(transition)
@@ -140,7 +140,7 @@ function moveOf(
 function arrival(
   path: readonly AnyStateNode[],
   at: (leaf: AnyStateNode) => Configuration
-): Pick<Move, 'target' | 'ends'> {
+): Pick<TableTransition, 'target' | 'ends'> {
   const leaf = path.at(-1) as AnyStateNode
   return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
 }
@@ -164,7 +164,7 @@ function entered(node: AnyStateNode, byDefault = true): Given {
 function stepsOf(steps: readonly Given[], machine: AnyStateMachine): readonly Actions[] {
   return steps
     .filter(({ actions }) => actions.length > 0)
-    .map(({ actions, ...invoked }) => ({ actions: prepared(actions, machine), ...invoked }))
+    .map(({ actions, ...invoked }) => ({ actions: prepareActions(actions, machine), ...invoked }))
 }
 
 /** A node's transitions for an event: of its exact type first, then of wildcards, longest first. */

@@ -1,11 +1,11 @@
 import {
-  Refusal,
-  type Answer,
-  type Caller,
+  WireRefusal,
+  type CallAnswer,
+  type WireCaller,
   type Stream,
-  type Terms
+  type WireTerms
 } from '../../adapters/conformance/callers/caller.ts'
-import type { Heard } from '../../adapters/conformance/emitted.ts'
+import type { EmittedContent } from '../../adapters/conformance/emitted.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -20,8 +20,8 @@ type More = Partial<Message>
 
 /** A caller with a method for what rows ask most. `terms` are those of each call. */
 export interface Client {
-  readonly caller: Caller
-  call(method: OperationMethod, params: object, terms?: Terms): Promise<Answer>
+  readonly caller: WireCaller
+  call(method: OperationMethod, params: object, terms?: WireTerms): Promise<CallAnswer>
   send(text: string, more?: More, configuration?: SendMessageConfiguration): Promise<SendMessageResponse>
   /** Sends, and gives the task of the answer. */
   task(text: string, more?: More, configuration?: SendMessageConfiguration): Promise<Task>
@@ -31,19 +31,19 @@ export interface Client {
   list(params: ListTasksRequest): Promise<ListTasksResponse>
   cancel(id: string): Promise<Task>
   stream(text: string, more?: More, configuration?: SendMessageConfiguration): Stream
-  subscribe(id: string, terms?: Terms): Stream
+  subscribe(id: string, terms?: WireTerms): Stream
   /** What a call is refused with. Throws if it is not. */
-  refusal(method: OperationMethod, params: object, terms?: Terms): Promise<Refusal>
+  refusal(method: OperationMethod, params: object, terms?: WireTerms): Promise<WireRefusal>
 }
 
 /** Wraps a caller; all that it hears is added to `heard`. */
-export function clientOf(caller: Caller, heard: Heard[]): Client {
+export function clientOf(caller: WireCaller, heard: EmittedContent[]): Client {
   const call: Client['call'] = async (method, params, terms) => {
     const answer = await caller.call(method, params, terms)
     heard.push({ method, streamed: false, value: answer.result })
     return answer
   }
-  const stream = (method: OperationMethod, params: object, terms?: Terms): Stream => {
+  const stream = (method: OperationMethod, params: object, terms?: WireTerms): Stream => {
     const { next, leave } = caller.stream(method, params, terms)
     const noted = async () => {
       const value = await next()
@@ -88,9 +88,9 @@ export function clientOf(caller: Caller, heard: Heard[]): Client {
 }
 
 /** What a call is refused with. Throws if it is not. */
-export async function refusalOf(answer: Promise<unknown>): Promise<Refusal> {
+export async function refusalOf(answer: Promise<unknown>): Promise<WireRefusal> {
   const outcome = await answer.catch((error: unknown) => error)
-  if (outcome instanceof Refusal) return outcome
+  if (outcome instanceof WireRefusal) return outcome
   throw outcome instanceof Error ? outcome : new Error(`A refusal was expected, not ${JSON.stringify(outcome)}`)
 }
 

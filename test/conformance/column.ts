@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
-import type { Caller, Terms } from '../../adapters/conformance/callers/caller.ts'
-import type { Heard } from '../../adapters/conformance/emitted.ts'
+import type { WireCaller, WireTerms } from '../../adapters/conformance/callers/caller.ts'
+import type { EmittedContent } from '../../adapters/conformance/emitted.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import type { Runtime, RuntimeOptions } from '../../runtime/runtime.ts'
@@ -16,8 +16,8 @@ export interface Site extends Started {
   /** Commits until now. */
   readonly commits: () => number
   /** A client of its own. */
-  open(terms?: Terms): Promise<Client>
-  caller(terms?: Terms): Promise<Caller>
+  open(terms?: WireTerms): Promise<Client>
+  caller(terms?: WireTerms): Promise<WireCaller>
 }
 
 /** What rows are tried on: a binding, an obedient agent that is served over it, and a client. */
@@ -27,14 +27,14 @@ export interface Column extends Site {
   /** Lets the works that `hold` go on. */
   readonly release: () => void
   /** Everything that clients of this column have heard. */
-  readonly heard: readonly Heard[]
+  readonly heard: readonly EmittedContent[]
   /** Serves another runtime until the row ends: other options, or another agent. */
   serve(t: Test, options?: Partial<RuntimeOptions>, definition?: Partial<AgentDefinition>): Promise<Site>
 }
 
 /** Serves what a column's rows are tried on, until the test ends. */
 export async function openColumn(t: Test, binding: Binding): Promise<Column> {
-  const heard: Heard[] = []
+  const heard: EmittedContent[] = []
   const { definition, release } = obedientAgent()
   const serve = (t: Test, options: Partial<RuntimeOptions> = {}, changes: Partial<AgentDefinition> = {}) =>
     openSite(t, binding, { ...definition, ...changes }, options, heard)
@@ -47,12 +47,12 @@ async function openSite(
   binding: Binding,
   definition: AgentDefinition,
   options: Partial<RuntimeOptions>,
-  heard: Heard[]
+  heard: EmittedContent[]
 ): Promise<Site> {
   const { store, commits } = countingStore(options.store)
   const started = start(t, definition, { ...options, store })
   const address = await binding.serve(t, started.runtime)
-  const caller = (terms?: Terms) => binding.open(t, address, terms)
+  const caller = (terms?: WireTerms) => binding.open(t, address, terms)
   return { ...started, address, commits, caller, open: async terms => clientOf(await caller(terms), heard) }
 }
 

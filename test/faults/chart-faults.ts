@@ -16,7 +16,7 @@ export const chartFaults: readonly Fault[] = [
   {
     name: 'an answer is not passed on',
     file: TASK,
-    find: `on: { 'message.received': { actions: passesOn() }, 'work.resumed': 'working' }`,
+    find: `on: { 'message.received': { actions: forward() }, 'work.resumed': 'working' }`,
     replace: `on: { 'work.resumed': 'working' }`
   },
   {
@@ -28,8 +28,8 @@ export const chartFaults: readonly Fault[] = [
   {
     name: 'a late event opens a canceled task again',
     file: TASK,
-    find: `canceled: { type: 'final', tags: 'terminal', entry: tells('TASK_STATE_CANCELED') },`,
-    replace: `canceled: { tags: 'terminal', entry: tells('TASK_STATE_CANCELED'), on: { 'work.progressed': 'active', 'message.received': 'active' } },`
+    find: `canceled: { type: 'final', tags: 'terminal', entry: emitStatus('TASK_STATE_CANCELED') },`,
+    replace: `canceled: { tags: 'terminal', entry: emitStatus('TASK_STATE_CANCELED'), on: { 'work.progressed': 'active', 'message.received': 'active' } },`
   },
   {
     name: 'a restart is not counted',

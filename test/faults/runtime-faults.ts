@@ -25,7 +25,7 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'the metadata of a request is lost when its work is replayed',
     file: 'runtime/work/work-input.ts',
     unit: 'test/runtime/authoring/request-details.test.ts',
-    find: 'if (request !== NO_DETAILS) turn.keep({ taskId, key: REQUEST, value: request })',
+    find: 'if (request !== NO_DETAILS) turn.addJournal({ taskId, key: REQUEST, value: request })',
     replace: ''
   },
   {
@@ -81,7 +81,7 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'the messages that a task keeps have no limit',
     file: 'runtime/operations/route-message.ts',
     unit: 'test/runtime/access/shares.test.ts',
-    find: 'services.contexts.makeRoomIn(live)',
+    find: 'services.contexts.freeMemoryFor(live)',
     replace: ''
   },
   {
@@ -157,8 +157,8 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'the event of a chunk is not sent',
     file: 'runtime/contexts/context-host.ts',
-    find: 'if (event) this.#context.pipeline.turn.note(event)',
-    replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.note(event)`
+    find: 'if (event) this.#context.pipeline.turn.addEvent(event)',
+    replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.addEvent(event)`
   },
   {
     name: 'a restored task counts its generations from the start',
@@ -422,8 +422,8 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a call that waits keeps any number of bytes',
     file: 'runtime/operations/send-message.ts',
     unit: 'test/scenarios/large-answers.test.ts',
-    find: '(bytes += bytesIn(event)) <= LARGE_BYTES',
-    replace: 'bytesIn(event) >= 0'
+    find: '(bytes += eventBytes(event)) <= LARGE_BYTES',
+    replace: 'eventBytes(event) >= 0'
   },
   {
     name: 'a task that ends without what has to happen violates nothing',
@@ -443,8 +443,8 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a node that gets a shard does not read its wakes',
     file: 'runtime/contexts/context-registry.ts',
     unit: 'test/adapters/cluster/cluster.test.ts',
-    find: 'this.#absences.regain(isContinued)\n    this.#wakes.expect(0)',
-    replace: 'this.#absences.regain(isContinued)'
+    find: 'this.#broken.regain(isContinued)\n    this.#wakes.expect(0)',
+    replace: 'this.#broken.regain(isContinued)'
   },
   {
     name: 'the record of a work that runs again is read at once',

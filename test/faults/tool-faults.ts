@@ -69,7 +69,7 @@ export const toolFaults: readonly Fault[] = [
     name: 'a client that cancels leads out of an endless walk',
     file: 'adapters/testing/proof/counterexample.ts',
     unit: 'test/adapters/testing/proof.test.ts',
-    find: "=> isOwing && edge.stride.type !== 'cancel'",
+    find: "=> isOwing && edge.transition.type !== 'cancel'",
     replace: '=> isOwing'
   },
   {

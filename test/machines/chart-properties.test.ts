@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { enqueueActions, type AnyStateMachine } from 'xstate'
 import { proveChart, type ChartCases } from '../../adapters/testing/index.ts'
-import { Bounds } from '../../adapters/testing/bounds.ts'
-import { chartGround } from '../../adapters/testing/proof/agent-ground.ts'
+import { ExplorationBounds } from '../../adapters/testing/bounds.ts'
+import { chartInitialState } from '../../adapters/testing/proof/agent-ground.ts'
 import { counterexampleIn } from '../../adapters/testing/proof/counterexample.ts'
-import { spaceOf, type Space } from '../../adapters/testing/proof/space.ts'
+import { stateSpaceOf, type StateSpace } from '../../adapters/testing/proof/space.ts'
 import type { Moment } from '../../machines/properties/terms.ts'
 import type { ToWork } from '../../machines/task-events.ts'
 import type { Property } from '../../runtime/index.ts'
@@ -29,12 +29,14 @@ const charts = {
 } satisfies Record<string, Proved>
 
 /** The configurations of a chart, up to several times as many as the real one has. */
-function explored(machine: AnyStateMachine, { cases }: Proved): Space[] {
-  return cases.map(given => spaceOf(chartGround(machine, given).ground, new Bounds({ limit: 2000 })))
+function explored(machine: AnyStateMachine, { cases }: Proved): StateSpace[] {
+  return cases.map(given =>
+    stateSpaceOf(chartInitialState(machine, given).ground, new ExplorationBounds({ limit: 2000 }))
+  )
 }
 
 /** The first property that a chart does not have. */
-function violatedIn(spaces: readonly Space[], { properties }: Proved): string | undefined {
+function violatedIn(spaces: readonly StateSpace[], { properties }: Proved): string | undefined {
   return Object.entries(properties).find(([, property]) => spaces.some(space => counterexampleIn(space, property)))?.[0]
 }
 
@@ -61,7 +63,7 @@ for (const [name, proved] of Object.entries(charts)) {
       const spaces = explored(machine, proved)
       const isViolated = violatedIn(spaces, proved) !== undefined
       t.equal(
-        spaces.every((space, i) => isAlike(original[i] as Space, space)),
+        spaces.every((space, i) => isAlike(original[i] as StateSpace, space)),
         !isViolated,
         name
       )
@@ -117,16 +119,16 @@ await t.test('planted mistakes of the task chart are found by the properties alo
 })
 
 /** Whether two charts rest in the same states, tell and send the same, and start their work with the same, on every walk. */
-function isAlike(one: Space, other: Space): boolean {
+function isAlike(one: StateSpace, other: StateSpace): boolean {
   if (!isDeepStrictEqual(one.moments.map(seenAt), other.moments.map(seenAt))) return false
   const pairs: [number, number][] = [[0, 0]]
   const seen = new Set<string>()
   for (const [i, j] of pairs) {
     const edges = one.nodes[i]?.edges ?? []
-    const others = new Map(other.nodes[j]?.edges.map(edge => [edge.stride.says, edge]))
+    const others = new Map(other.nodes[j]?.edges.map(edge => [edge.transition.says, edge]))
     if (edges.length !== others.size) return false
     for (const edge of edges) {
-      const same = others.get(edge.stride.says)
+      const same = others.get(edge.transition.says)
       if (
         !same ||
         !isDeepStrictEqual([edge.restarts, edge.moments.map(seenAt)], [same.restarts, same.moments.map(seenAt)])

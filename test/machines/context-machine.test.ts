@@ -7,7 +7,7 @@ import {
   type ContextFact,
   type ContextInput,
   type ContextMachineEvent,
-  type Refusal
+  type RefusalReason
 } from '../../machines/context.machine.ts'
 import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
 import { negotiationMachine } from '../../machines/negotiation.machine.ts'
@@ -664,7 +664,7 @@ function opened(request: ContextRequest): ContextFact {
   return { type: 'task.opened', request }
 }
 
-function refused(request: ContextRequest, reason: Refusal): ContextFact {
+function refused(request: ContextRequest, reason: RefusalReason): ContextFact {
   return { type: 'request.refused', request, reason }
 }
 

@@ -1,6 +1,6 @@
 import { createMachine } from 'xstate'
 import t from 'tap'
-import { isEnd, Monitor, nameOf, type Update } from '../../machines/properties/monitor.ts'
+import { isEnd, Monitor, updateNameOf, type TaskUpdate } from '../../machines/properties/monitor.ts'
 import type { Property } from '../../machines/properties/properties.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { propertiesOf } from '../../runtime/index.ts'
@@ -10,13 +10,13 @@ const { all, always, any, atMostOnce, event, eventually, leadsTo, never, not, pr
   createMachine({ initial: 'a', states: { a: {} } })
 )
 
-function update(name: string): Update {
+function update(name: string): TaskUpdate {
   const ids = { taskId: 't1', contextId: 'c1' }
   if (/^[A-Z_]+$/.test(name)) return { statusUpdate: { ...ids, status: { state: `TASK_STATE_${name}` as TaskState } } }
   return { artifactUpdate: { ...ids, artifact: { artifactId: name, parts: [{ text: name }] } } }
 }
 
-function updates(names: string): Update[] {
+function updates(names: string): TaskUpdate[] {
   return names.split(' ').map(update)
 }
 
@@ -126,7 +126,7 @@ await t.test('the rules of A2A name what a task must not tell', async t => {
   }
   for (const [names, broken] of Object.entries(rows)) t.strictSame(brokenRules(updates(names)), broken, names)
   t.strictSame(
-    updates('FAILED WORKING boat').map(one => [nameOf(one), isEnd(one)]),
+    updates('FAILED WORKING boat').map(one => [updateNameOf(one), isEnd(one)]),
     [
       ['FAILED', true],
       ['WORKING', false],

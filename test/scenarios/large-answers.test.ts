@@ -3,16 +3,16 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { legacyDialects } from '../../adapters/cli/serve/parts.ts'
-import { EventStream, KEEP_ALIVE_MS, sentPieces, type Sink } from '../../adapters/http/event-stream.ts'
+import { EventStream, KEEP_ALIVE_MS, sentPieces, type StreamSink } from '../../adapters/http/event-stream.ts'
 import { jsonPieces } from '../../adapters/json-rpc/json-pieces.ts'
 import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { takeTogether, WriteQueue } from '../../adapters/rows/write-queue.ts'
-import { Intake } from '../../adapters/websocket/frame-limits.ts'
+import { ReadPause } from '../../adapters/websocket/frame-limits.ts'
 import { LargeAnswer, LargeAnswers } from '../../adapters/websocket/large-answer.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
-import { AnswerRoom, AnswerSpace, type Sharer, Shares } from '../../runtime/access/shares.ts'
+import { AnswerBudget, AnswerSpace, type Owner, SharedLimit } from '../../runtime/access/shares.ts'
 import {
   artifact,
   data,
@@ -24,7 +24,7 @@ import {
   type WorkResult
 } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import { completed, LARGE_BYTES } from '../../runtime/streams/task-stream.ts'
+import { loadWholeTask, LARGE_BYTES } from '../../runtime/streams/task-stream.ts'
 import { ask, rpc } from '../fixtures/servers/http-agent.ts'
 import { frameOf, RawSocket } from '../fixtures/servers/raw-socket.ts'
 import { deferred, refusal, rest, say, start, taskIn, until } from '../fixtures/runtime/runtime-helpers.ts'
@@ -137,11 +137,11 @@ for (const engine of ['memory', 'SQLite'] as const) {
       if (!stored) throw new Error('A task was expected')
       const scope = { tenant: '', principal: 'anonymous' }
       t.equal(
-        await completed({ ...store, readEvents: async () => [] }, scope, stored, {}),
+        await loadWholeTask({ ...store, readEvents: async () => [] }, scope, stored, {}),
         undefined,
         'it is removed meanwhile'
       )
-      t.equal(await completed({ ...store, readTaskMessages: async () => [] }, scope, stored, {}), undefined)
+      t.equal(await loadWholeTask({ ...store, readTaskMessages: async () => [] }, scope, stored, {}), undefined)
       const gone: Store = { ...store, readEvents: async () => [], close: async () => {} }
       const { runtime: other } = start(t, { work: large }, { store: gone })
       t.match(await refusal(other.getTask({ id })), { code: 'TaskNotFound' })
@@ -204,11 +204,11 @@ await t.test('a large answer is sent after the answers before it', async t => {
   const sharer = { user: {}, tenant: '' }
   const answers = new LargeAnswers(
     outbox as never,
-    new AnswerRoom(new Shares(100, { principalShare: 1, tenantShare: 1 })),
+    new AnswerBudget(new SharedLimit(100, { principalShare: 1, tenantShare: 1 })),
     sharer
   )
   const answer = new LargeAnswer(answers, 1, [], new AbortController().signal)
-  await answer.room(10)
+  await answer.reserve(10)
   const ended = answer.send({ a: 1 })
   await rest()
   t.strictSame(sent, [])
@@ -248,10 +248,10 @@ await t.test('answers that are not large follow the large one that a client does
 })
 
 await t.test("large answers wait for room in each user's order, and a single one always fits", async t => {
-  const room = new AnswerRoom(new Shares(100, { principalShare: 0.5, tenantShare: 1 }))
+  const room = new AnswerBudget(new SharedLimit(100, { principalShare: 0.5, tenantShare: 1 }))
   const [anna, bob] = [{ user: 'anna' }, { user: 'bob' }]
   const entered: string[] = []
-  const enter = async (name: string, sharer: Sharer, bytes: number) => {
+  const enter = async (name: string, sharer: Owner, bytes: number) => {
     const leave = await room.enter(sharer, bytes)
     entered.push(name)
     return leave
@@ -305,8 +305,8 @@ await t.test('small batches share a transaction, but not with a large one', t =>
 })
 
 await t.test('an answer frees its room once: when sent, disconnected or aborted', async t => {
-  const shares = new Shares(100, { principalShare: 1, tenantShare: 1 })
-  const room = new AnswerRoom(shares)
+  const shares = new SharedLimit(100, { principalShare: 1, tenantShare: 1 })
+  const room = new AnswerBudget(shares)
   const space = () => new AnswerSpace(bytes => room.enter({}, bytes))
   const sent = space()
   t.notOk(sent.isLarge)
@@ -460,7 +460,7 @@ await t.test('a task that is read in pieces has its messages in order', async t 
     generation: 1,
     large: { messages: 2, bytes: 1 }
   }
-  const read = await completed(store, key, stored, {})
+  const read = await loadWholeTask(store, key, stored, {})
   t.strictSame(
     read?.task.history?.map(({ messageId }) => messageId),
     ['first', 'last']
@@ -473,7 +473,7 @@ await t.test('a tap sees a message that was sent in pieces, but not an aborted o
   const sent: string[] = []
   const socket = { readyState: 1, OPEN: 1, send: (piece: string) => void sent.push(piece) }
   const seen: string[] = []
-  const outbox = new Outbox(socket as never, stream as never, new Intake(socket as never), new TestClock(), frame =>
+  const outbox = new Outbox(socket as never, stream as never, new ReadPause(socket as never), new TestClock(), frame =>
     seen.push(frame)
   )
   await outbox.sendPieces(['a', 'b'], 'shown')
@@ -628,9 +628,9 @@ await t.test('an event in pieces contains no comment, and ends when its client d
   const clock = new TestClock()
   const sent: string[] = []
   let gone = () => {}
-  const sink: Sink = {
+  const sink: StreamSink = {
     open: events => (gone = events.gone),
-    room: 1_000_000,
+    freeBytes: 1_000_000,
     write: text => void sent.push(text),
     end() {},
     cutOff() {}

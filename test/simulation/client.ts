@@ -1,4 +1,4 @@
-import { parametersOf } from '../../adapters/client/requests.ts'
+import { serviceParametersOf } from '../../adapters/client/requests.ts'
 import { ClientCalls } from '../../adapters/client/transports/websocket/calls.ts'
 import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
@@ -91,7 +91,7 @@ export class Client {
     this.#leaving.set(request, leaving)
     void this.#read(
       request,
-      this.#calls.stream({ method, params, parameters: parametersOf(conditions) }, leaving.signal)
+      this.#calls.stream({ method, params, parameters: serviceParametersOf(conditions) }, leaving.signal)
     )
     return request
   }
@@ -122,7 +122,7 @@ export class Client {
       `${method} ${JSON.stringify({ ...params, ...conditions })}`,
       expectation
     )
-    this.#calls.call({ method, params, parameters: parametersOf(conditions) }).then(
+    this.#calls.call({ method, params, parameters: serviceParametersOf(conditions) }).then(
       result => (answered(request, result), this.#requests.settle(request, { result })),
       error => this.#requests.settle(request, { error })
     )

@@ -1,5 +1,5 @@
-import { Monitor, type Standing } from '../../machines/properties/monitor.ts'
-import { TOLD_RULES } from '../../machines/properties/properties.ts'
+import { Monitor, type PropertyState } from '../../machines/properties/monitor.ts'
+import { UPDATE_RULES } from '../../machines/properties/properties.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import {
   contextName,
@@ -22,10 +22,10 @@ export interface LedgerTask {
   /** The time of its newest status. */
   statusTime: string
   /** Where the rules of A2A stand for it. */
-  standing: Standing
+  standing: PropertyState
 }
 
-const RULES = new Monitor(TOLD_RULES)
+const RULES = new Monitor(UPDATE_RULES)
 
 /** What became of every commit: the truth that everything else is held against. */
 export class Ledger {

@@ -13,9 +13,9 @@ import { checkPg, isPostgresUrl, placeName } from '../../postgres/session/pool.t
 import { readArguments, readOwnApiKey } from '../arguments.ts'
 import { type Command, CommandError, EXIT, type Io, usageError, type Environment } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
-import { aborted } from '../process/process-events.ts'
+import { whenAborted } from '../process/process-events.ts'
 import { type Places, SECRET_VARIABLE } from '../serve/parts.ts'
-import { sendLine, tableLines } from '../text/format.ts'
+import { formatSendCommand, tableLines } from '../text/format.ts'
 import { jsonLine, oneLine, shellWord } from '../text/terminal.ts'
 import { clusterFolder, type LocalPostgres, startPostgres } from './local-postgres.ts'
 import { showStatus } from './status.ts'
@@ -165,7 +165,7 @@ function startNodes(
       args: [file, ...options],
       env: given,
       cwd,
-      said: line => stderr.write(`${name}: ${line}\n`)
+      onLine: line => stderr.write(`${name}: ${line}\n`)
     })
   })
 }
@@ -200,7 +200,11 @@ async function watched(
       )
   })
   const failed = local ? [local.ended.then(() => 'PostgreSQL has ended.')] : []
-  const reason = await Promise.race([aborted(signal), Promise.all(ends).then(() => 'All nodes have ended.'), ...failed])
+  const reason = await Promise.race([
+    whenAborted(signal),
+    Promise.all(ends).then(() => 'All nodes have ended.'),
+    ...failed
+  ])
   if (reason !== undefined) throw new CommandError(reason)
 }
 
@@ -231,7 +235,7 @@ export function clusterText({ card }: Agent, { nodes, status, database, data, fi
   const [first, second] = nodes
   const shard = status.shards.find(({ owner }) => owner !== undefined && owner === second?.node)?.shard
   // The context is in a shard of the second node, so killing that interrupts no connection of the client.
-  const line = sendLine({
+  const line = formatSendCommand({
     url: String(first?.url),
     text,
     context: shard === undefined ? undefined : `demo~${shard}`,
@@ -301,7 +305,7 @@ export interface NodeStart {
   readonly env: Environment
   readonly cwd: string
   /** Called with each line that it writes to stderr. */
-  readonly said: (line: string) => void
+  readonly onLine: (line: string) => void
 }
 
 /** One node of a cluster: `taskchart serve` in a process of its own, which ends with this one. */
@@ -313,7 +317,7 @@ export class NodeProcess {
   readonly ended: Promise<string>
   readonly #child: ChildProcess
 
-  constructor({ name, args, env, cwd, said }: NodeStart) {
+  constructor({ name, args, env, cwd, onLine: said }: NodeStart) {
     this.name = name
     const child = spawn(
       process.execPath,

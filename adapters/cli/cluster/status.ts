@@ -1,7 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
-import { clusterStatus, newestMoves, SINGLE_SERVER, type Stay, taskPlace, wayOf } from '../../cluster/status.ts'
+import {
+  clusterStatus,
+  newestMoves,
+  SINGLE_SERVER,
+  type OwnershipPeriod,
+  taskPlace,
+  wayOf
+} from '../../cluster/status.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
@@ -21,7 +28,7 @@ export async function showStatus(args: readonly string[], { cwd, clock, screen, 
   const url = db ?? (await urlOf(file, cwd))
   const status = await clusterStatus(url)
   if (task === undefined) {
-    stdout.write(json ? jsonLine(status) : statusText(status, clock.now(), screen?.columns))
+    stdout.write(json ? jsonLine(status) : clusterStatusText(status, clock.now(), screen?.columns))
     return EXIT.ok
   }
   const place = await taskPlace(url, task)
@@ -52,7 +59,7 @@ const NOBODY = 'no owner'
 const MOVES = 10
 
 /** The owners of a task's shard while the task lived, as text. */
-function wayText(task: string, shard: number, way: readonly Stay[], columns?: number): string {
+function wayText(task: string, shard: number, way: readonly OwnershipPeriod[], columns?: number): string {
   const time = (ms: number | undefined) => (ms === undefined ? 'now' : new Date(ms).toISOString())
   const rows = way.map(({ owner = SINGLE_SERVER, epoch, fromMs, untilMs }) => [
     owner,
@@ -72,7 +79,7 @@ function wayText(task: string, shard: number, way: readonly Stay[], columns?: nu
 }
 
 /** The status as text: a table of nodes, the shards of each owner with their epochs, and the newest moves. */
-export function statusText({ nodes, shards }: ClusterStatus, nowMs: number, columns?: number): string {
+export function clusterStatusText({ nodes, shards }: ClusterStatus, nowMs: number, columns?: number): string {
   const of = (name: string) => shards.filter(({ owner = NOBODY }) => owner === name)
   const rows = nodes.map(({ address, state, takesShards, agent = '', process: { pid, host, since } }) => [
     address,

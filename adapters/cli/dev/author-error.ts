@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isAbsolute, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { redacted, redactedText } from '../../../runtime/ports/logger.ts'
+import { redactValue, redactedText } from '../../../runtime/ports/logger.ts'
 import { thrownText } from '../text/terminal.ts'
 import { LOAD } from './fresh-module-hooks.ts'
 
@@ -18,7 +18,7 @@ const MOST_CAUSES = 3
  * the source lines of the first one. Node and tsx map the frames to the source.
  */
 export function authorErrorText(error: unknown, cwd: string): string {
-  const shown = redacted(error)
+  const shown = redactValue(error)
   const place = authorsOf(errorLines(shown))
     .map(placeOf)
     .find(place => place !== undefined)

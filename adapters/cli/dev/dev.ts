@@ -2,27 +2,27 @@ import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createRuntime, type Runtime } from '../../../runtime/index.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import { type Logger, redacted, WORK_FAILED } from '../../../runtime/ports/logger.ts'
+import { type Logger, redactValue, WORK_FAILED } from '../../../runtime/ports/logger.ts'
 import { LOOPBACK_ORIGINS } from '../../../runtime/primitives/authority.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import type { Observer } from '../../../runtime/telemetry-port.ts'
 import { drawChart } from '../../drawing/chart-drawing.ts'
 import { formOf, refusalAnswer } from '../../entry/answers.ts'
 import type { Handler } from '../../entry/connection.ts'
-import { answered, withScheme } from '../../entry/interfaces.ts'
+import { acceptedUrl, withScheme } from '../../entry/interfaces.ts'
 import { type Address, GOING, listen } from '../../entry/listen.ts'
 import { takePath, type TakeUpgrade } from '../../entry/upgrade-paths.ts'
 import { httpHandler } from '../../http/handler.ts'
 import { coverageFile } from '../files.ts'
 import { builtPage, Inspector } from '../../inspector/inspector.ts'
 import { loadStately } from '../../inspector/stately.ts'
-import { beside } from '../../serve/side-app.ts'
+import { withExtension } from '../../serve/side-app.ts'
 import { attach, type Served } from '../../websocket/attach.ts'
 import { refuse } from '../../websocket/handshake.ts'
 import { type Command, type CommandError, EXIT, type Io, usageError } from '../command.ts'
 import type { AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
-import { aborted, park, surviveRejections, within } from '../process/process-events.ts'
+import { whenAborted, park, surviveRejections, within } from '../process/process-events.ts'
 import {
   announcement,
   checkLegacy,
@@ -38,7 +38,7 @@ import { jsonLine, oneLine, plain } from '../text/terminal.ts'
 import { authorErrorText } from './author-error.ts'
 import { Reloader } from './reloader.ts'
 import { ProofRun, TestRun } from './runs.ts'
-import { TaskLog } from './task-log.ts'
+import { ConsoleTaskLog } from './task-log.ts'
 
 /** `taskchart dev`: serves an agent and reloads it when its files change. */
 export const devCommand: Command = {
@@ -81,7 +81,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   // Maps the stacks of compiled agents to their source. Node and tsx do so for TypeScript that they read themselves.
   process.setSourceMapsEnabled(true)
   try {
-    const module = await Promise.race([reloader.first(), aborted(io.signal)])
+    const module = await Promise.race([reloader.first(), whenAborted(io.signal)])
     if (module) await serve(module, reloader, settings, io)
   } finally {
     await reloader.close()
@@ -115,9 +115,9 @@ async function serve(
   const testRun = new TestRun(resolve(cwd, file))
   const proofRun = new ProofRun(resolve(cwd, file), file, clock)
   const inspector = new Inspector({
-    redact: redacted,
+    redact: redactValue,
     draw: drawChart,
-    recordsAlways: true,
+    alwaysRecord: true,
     coverage: () => tested.read(),
     test: told => testRun.start(told),
     prove: told => proofRun.start(told),
@@ -128,7 +128,7 @@ async function serve(
   const traced = await registeredTelemetry(logger)
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   const crashed = (taskId: string, text: string) => inspector.crashed(taskId, text)
-  const tasks = new TaskLog({
+  const tasks = new ConsoleTaskLog({
     stderr,
     hasColours: colours.stderr,
     log,
@@ -148,9 +148,9 @@ async function serve(
   const { hosts } = served.runtime.settings
   const places = placesOf(
     module.agent,
-    answered(served.url, hosts),
+    acceptedUrl(served.url, hosts),
     served.interfaces,
-    answered(inspector.pageUrl, hosts)
+    acceptedUrl(inspector.pageUrl, hosts)
   )
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
   stdout.write(
@@ -166,7 +166,7 @@ async function serve(
 
   const failed = (error: unknown) => {
     const { message, details = '' } = error as Error & Partial<Pick<CommandError, 'details'>>
-    inspector.tell(details === '' ? message : `${message}\n${details}`)
+    inspector.showReloadError(details === '' ? message : `${message}\n${details}`)
     stderr.write(
       `taskchart: ${plain(message)}\n${details === '' ? '' : `${plain(details)}\n`}The previous version stays loaded.\n`
     )
@@ -179,7 +179,7 @@ async function serve(
     },
     failed
   })
-  await aborted(AbortSignal.any([signal, broken]))
+  await whenAborted(AbortSignal.any([signal, broken]))
   watch.stop()
   unwatch()
   testRun.stop()
@@ -259,7 +259,7 @@ export async function serveDev(
   const place = async (release = () => {}) => {
     const dialects = parts.legacy ? await legacyDialects(runtime, parts.legacy) : []
     release()
-    handler = beside(inspector, httpHandler(runtime, { dialects, webSocket: true }))
+    handler = withExtension(inspector, httpHandler(runtime, { dialects, webSocket: true }))
     return attach(runtime, own.server, '/', { webSocket: true, http: true, dialects }, inspector.tap)
   }
   const undo = async (cause: unknown) => {
@@ -275,7 +275,7 @@ export async function serveDev(
 
   const leave = async () => {
     sockets.drain()
-    handler = beside(inspector, nobody)
+    handler = withExtension(inspector, nobody)
     await within(clock, SETTLE_MS, runtime.settled())
     // Lets the answers to the last commits be written.
     await setImmediate()

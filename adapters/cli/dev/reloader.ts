@@ -118,7 +118,7 @@ export async function syntaxPlace(files: Iterable<string>): Promise<string> {
 let loads = 0
 
 /** The port of the hooks, which are registered once for the process. */
-let told: MessagePort | undefined
+let hooksPort: MessagePort | undefined
 
 /** The decision about an imported file, for each load that is not over. */
 const imported = new Map<string, (file: string) => void>()
@@ -157,8 +157,8 @@ export class FreshModules {
         hasTsx = true
         register()
         // Registered after the hooks of tsx, so that these see the specifiers that tsx has resolved.
-        told?.close()
-        told = hooked()
+        hooksPort?.close()
+        hooksPort = hooked()
       }
       return { register, tsImport: load }
     }
@@ -166,7 +166,7 @@ export class FreshModules {
   }
 
   async #load(href: string): Promise<unknown> {
-    const port = (told ??= hooked())
+    const port = (hooksPort ??= hooked())
     const files = new Set([fileURLToPath(href)])
     this.#files = files
     const add = (file: string) => {

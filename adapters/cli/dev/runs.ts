@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
-import type { Proving, Testing } from '../../inspector/test-result.ts'
+import type { Proving, TestProgress } from '../../inspector/test-result.ts'
 import type { Proof } from '../../testing/proof/prove.ts'
 import { shownProof } from '../test/prove.ts'
 
@@ -17,9 +17,10 @@ export class TestRun {
   }
 
   /** Starts it, unless it runs. Tells its progress with each test, and its end. */
-  start(told: (progress: Testing) => void): void {
+  start(told: (progress: TestProgress) => void): void {
     let [done, total, failed] = [0, 0, 0]
-    const tell = (more: Pick<Testing, 'isRunning' | 'error'>) => told({ type: 'testing', done, total, failed, ...more })
+    const tell = (more: Pick<TestProgress, 'isRunning' | 'error'>) =>
+      told({ type: 'testing', done, total, failed, ...more })
     const line = (text: string) => {
       const plan = /^1\.\.(\d+)$/.exec(text)
       const point = /^(not )?ok \d/.exec(text)

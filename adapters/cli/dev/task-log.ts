@@ -31,7 +31,7 @@ interface TaskLogParts {
 }
 
 /** Tells of each task in one line when it ends or waits for its client, and of each error of the author's code. */
-export class TaskLog implements Observer {
+export class ConsoleTaskLog implements Observer {
   readonly #parts: TaskLogParts
   readonly #known = new Map<string, KnownTask>()
 
@@ -54,7 +54,7 @@ export class TaskLog implements Observer {
         )
       )
         continue
-      this.#tell(taskId, stateText(state), atMs)
+      this.#print(taskId, stateText(state), atMs)
       if (isTerminal(state)) this.#known.delete(taskId)
     }
   }
@@ -78,7 +78,7 @@ export class TaskLog implements Observer {
     }
   }
 
-  #tell(taskId: string, state: string, atMs: number): void {
+  #print(taskId: string, state: string, atMs: number): void {
     const { stderr, hasColours, log, logger } = this.#parts
     const { openedMs, title = '' } = this.#known.get(taskId) ?? {}
     const afterMs = openedMs === undefined ? undefined : atMs - openedMs

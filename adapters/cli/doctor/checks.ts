@@ -7,7 +7,7 @@ import {
   lineOf,
   satisfies,
   testedPackage,
-  untested
+  untestedWarning
 } from '../../peers/installed-packages.ts'
 import type { PackageName } from '../../peers/tested-packages.ts'
 import type { CommandError, Io } from '../command.ts'
@@ -23,7 +23,7 @@ const ANSWER_MS = 10_000
 /** A clock that is further off makes tokens and offers expire at the wrong time. */
 const MOST_SKEW_MS = 30_000
 
-export function nodeFinding({ engines: { node: range } }: Manifest, version: string): Finding {
+export function nodeFinding({ engines: { node: range } }: Manifest, version: string): CheckResult {
   if (satisfies(version, range)) return { status: 'ok', what: `Node ${version}` }
   return {
     status: 'wrong',
@@ -33,7 +33,7 @@ export function nodeFinding({ engines: { node: range } }: Manifest, version: str
 }
 
 /** Whether the usual port is free on this machine. */
-export async function portFinding(port: number): Promise<Finding> {
+export async function portFinding(port: number): Promise<CheckResult> {
   const server = createServer()
   const error = await new Promise<NodeJS.ErrnoException | undefined>(settle => {
     server.once('error', settle)
@@ -49,7 +49,7 @@ export async function portFinding(port: number): Promise<Finding> {
 }
 
 /** Whether an agent's module can be loaded. */
-export async function agentFinding(file: string, { cwd }: Io): Promise<Finding> {
+export async function agentFinding(file: string, { cwd }: Io): Promise<CheckResult> {
   try {
     const { agent } = await loadAgent(file, cwd)
     return { status: 'ok', what: `${file} is the agent ${agent.card.name}` }
@@ -77,7 +77,7 @@ export async function timeLimited<T>(
 }
 
 /** Compares the clocks of this machine and of the agent's, by the header Date, which has whole seconds. */
-export async function clockFinding(url: string, io: Pick<Io, 'clock' | 'signal'>): Promise<Finding> {
+export async function clockFinding(url: string, io: Pick<Io, 'clock' | 'signal'>): Promise<CheckResult> {
   const { clock } = io
   const sentMs = clock.now()
   const answer = await timeLimited(io, signal =>
@@ -132,7 +132,7 @@ export function manifest(): Manifest {
 }
 
 /** One thing that was looked at. */
-export interface Finding {
+export interface CheckResult {
   /** `note`: not wrong, but something may need it. */
   readonly status: 'ok' | 'note' | 'wrong'
   readonly what: string
@@ -153,7 +153,7 @@ export function packageFindings(
   { peerDependencies: peers, peerDependenciesMeta: about }: Manifest,
   versionOf: (name: string) => string | undefined,
   { stripsTypes, hasSqlite, node }: NodeParts
-): Finding[] {
+): CheckResult[] {
   const found = Object.entries(peers).map(([name, range]) => ({
     name,
     range,
@@ -176,7 +176,7 @@ export function packageFindings(
   return [
     ...(there.length > 0 ? [{ status: 'ok', what: `packages: ${there.join(', ')}` } as const] : []),
     ...looked.flatMap(({ finding }) => finding ?? []),
-    ...absent.map(({ name, range }): Finding => ({
+    ...absent.map(({ name, range }): CheckResult => ({
       status: 'wrong',
       what: `${name} is not installed`,
       mend: `npm install ${fitting(name, range, node)}`
@@ -204,13 +204,13 @@ export function packageFindings(
 }
 
 /** The warning about a version of a peer, if there is one. */
-function versionFinding(name: string, range: string, version: string, node: string): Finding | undefined {
+function versionFinding(name: string, range: string, version: string, node: string): CheckResult | undefined {
   const mend = `npm install ${fitting(name, range, node)}`
   if (!satisfies(version, range))
     return { status: 'wrong', what: `${name} ${version} does not fit taskchart, which needs ${range}`, mend }
   const failure = knownFailure(name, version, node)
   if (failure !== undefined) return { status: 'wrong', what: failure, mend }
-  const what = untested(name, version)
+  const what = untestedWarning(name, version)
   return what === undefined ? undefined : { status: 'note', what, mend: `If something fails, run: ${mend}` }
 }
 

@@ -5,14 +5,14 @@ import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { checkUse } from '../../postgres/session/server-checks.ts'
 import { isUrl, readOptions, refusePassword } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
-import { nameOf } from '../db.ts'
+import { databaseNameOf } from '../db.ts'
 import { nodeReader } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, accessOption, ENVIRONMENT_HELP, readAccess } from '../talk/agent-connection.ts'
-import { oneLine, plain, type Style, styled } from '../text/terminal.ts'
+import { oneLine, plain, type Style, styleText } from '../text/terminal.ts'
 import {
   agentFinding,
-  type Finding,
+  type CheckResult,
   installIn,
   manifest,
   nodeFinding,
@@ -53,8 +53,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   const isRemote = target !== undefined && isUrl(target)
   if (isRemote) refusePassword(target)
   if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
-  const findings: Finding[] = []
-  const tell = (...found: readonly Finding[]) => {
+  const findings: CheckResult[] = []
+  const tell = (...found: readonly CheckResult[]) => {
     findings.push(...found)
     for (const finding of found) io.stdout.write(textOf(finding, io.colours.stdout))
   }
@@ -75,16 +75,16 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return findings.some(({ status }) => status === 'wrong') ? EXIT.error : EXIT.ok
 }
 
-const MARKS: Readonly<Record<Finding['status'], readonly [mark: string, style: Style]>> = {
+const MARKS: Readonly<Record<CheckResult['status'], readonly [mark: string, style: Style]>> = {
   ok: ['ok', 'green'],
   note: ['note', 'yellow'],
   wrong: ['WRONG', 'red']
 }
 
-function textOf({ status, what, mend }: Finding, hasColours: boolean): string {
+function textOf({ status, what, mend }: CheckResult, hasColours: boolean): string {
   const [mark, style] = MARKS[status]
   const lines = plain(what).split('\n').join('\n       ')
-  return `${styled(hasColours, style, mark.padEnd(5))}  ${lines}\n${mend === undefined ? '' : `       ${oneLine(mend)}\n`}`
+  return `${styleText(hasColours, style, mark.padEnd(5))}  ${lines}\n${mend === undefined ? '' : `       ${oneLine(mend)}\n`}`
 }
 
 /** How many of each caller's newest tasks are read. */
@@ -111,7 +111,11 @@ export async function mayWrite(path: string): Promise<boolean> {
 }
 
 /** Whether a server could use the file or database of a store, or create the file. `isWritable` says what this user may write. */
-export async function databaseFinding(db: string, { cwd }: Pick<Io, 'cwd'>, isWritable = mayWrite): Promise<Finding> {
+export async function databaseFinding(
+  db: string,
+  { cwd }: Pick<Io, 'cwd'>,
+  isWritable = mayWrite
+): Promise<CheckResult> {
   const isFile = !isPostgresUrl(db)
   const [restore, correct] = MENDS[isFile ? 'file' : 'database']
   try {
@@ -140,8 +144,8 @@ export async function databaseFinding(db: string, { cwd }: Pick<Io, 'cwd'>, isWr
       await store.close()
     }
     if (damaged[0] !== undefined)
-      return { status: 'wrong', what: `${nameOf(db)} is damaged: ${damaged[0]}`, mend: restore }
-    return { status: 'ok', what: `${nameOf(db)} can be read: ${total === 1 ? '1 task' : `${total} tasks`}` }
+      return { status: 'wrong', what: `${databaseNameOf(db)} is damaged: ${damaged[0]}`, mend: restore }
+    return { status: 'ok', what: `${databaseNameOf(db)} can be read: ${total === 1 ? '1 task' : `${total} tasks`}` }
   } catch (error) {
     // The lines for a role that lacks rights are those for its administrator.
     const [message = '', statements] = (error as Error).message.split(/ (?=As an administrator, run )/)

@@ -33,7 +33,7 @@ export function stopSignal(source: SignalSource, now: () => number, exit: (code:
 }
 
 /** Resolves when a signal aborts, or at once if it has aborted. */
-export function aborted(signal: AbortSignal): Promise<undefined> {
+export function whenAborted(signal: AbortSignal): Promise<undefined> {
   return new Promise(resolve => {
     if (signal.aborted) resolve(undefined)
     else signal.addEventListener('abort', () => resolve(undefined), { once: true })

@@ -22,7 +22,7 @@ import type { PortBinding } from '../../serve/side-app.ts'
 import { readSqlite, sqliteStore } from '../../storage/sqlite.ts'
 import type { Card03Options } from '../../v03/card.ts'
 import { CommandError, type Output, usageError } from '../command.ts'
-import { sendLine } from '../text/format.ts'
+import { formatSendCommand } from '../text/format.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal.ts'
 
 /**
@@ -82,7 +82,7 @@ export async function openNode(
 }
 
 /** Lets the other nodes reach a node. */
-export async function joinCluster({ node }: OpenedStore, address = ''): Promise<void> {
+export async function listenForNodes({ node }: OpenedStore, address = ''): Promise<void> {
   await node?.open().catch((cause: unknown) => {
     const { hostname, port } = new URL(address)
     const fault = bindFault(cause, { host: hostname, port: Number(port) })
@@ -296,7 +296,7 @@ export function announcement(
 
 Talk to it from another terminal:
 
-  ${sendLine({ url: reachable(url), text, out: 'artifacts', needsKey })}
+  ${formatSendCommand({ url: reachable(url), text, out: 'artifacts', needsKey })}
 
 ${end}Ctrl-C stops it. Its process id is ${pid}.
 `

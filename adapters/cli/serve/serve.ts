@@ -1,5 +1,5 @@
 import { createRuntime, type Runtime } from '../../../runtime/index.ts'
-import { answered } from '../../entry/interfaces.ts'
+import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspector.ts'
 import type { PortBinding, SideApp } from '../../serve/side-app.ts'
@@ -8,12 +8,12 @@ import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
-import { aborted, park, surviveRejections } from '../process/process-events.ts'
+import { whenAborted, park, surviveRejections } from '../process/process-events.ts'
 import {
   announcement,
   checkLegacy,
   grpcFor,
-  joinCluster,
+  listenForNodes,
   legacyDialects,
   listenError,
   openNode,
@@ -51,7 +51,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   const settings = await readServeArguments(args, io)
   const undo = surviveRejections(process, settings.logger)
   try {
-    const loaded = await Promise.race([loadAgent(settings.file, io.cwd), aborted(io.signal)])
+    const loaded = await Promise.race([loadAgent(settings.file, io.cwd), whenAborted(io.signal)])
     if (loaded) await serve(loaded, settings, io)
   } finally {
     undo()
@@ -101,7 +101,7 @@ async function serve(
     throw cause
   }
   let measured: ServedMetrics | undefined
-  await joinCluster(opened, node).catch(closeAll)
+  await listenForNodes(opened, node).catch(closeAll)
   if (metrics)
     measured = await serveMetrics(runtime, metrics)
       .catch(listenError(metrics, { host: '--metrics', port: '--metrics' }))
@@ -110,7 +110,12 @@ async function serve(
   const served = await listen(runtime, { port, host }, { legacy, ...grpc, inspector }).catch(closeAll)
   const { hosts } = runtime.settings
   const places = {
-    ...placesOf(agent, answered(served.url, hosts), served.interfaces, inspector && answered(inspector.pageUrl, hosts)),
+    ...placesOf(
+      agent,
+      acceptedUrl(served.url, hosts),
+      served.interfaces,
+      inspector && acceptedUrl(inspector.pageUrl, hosts)
+    ),
     ...(measured && { metrics: measured.url })
   }
   // It may have been stopped while it opened.
@@ -118,7 +123,7 @@ async function serve(
     stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   runtime.observe(watch)
-  await aborted(AbortSignal.any([signal, broken]))
+  await whenAborted(AbortSignal.any([signal, broken]))
   watch.stop()
   await park({ served, runtime, clock, logger, flush: traced?.flush })
   await measured?.close()

@@ -5,10 +5,10 @@ import { readApiKey, refusePassword } from '../arguments.ts'
 import { CommandError, usageError, type Io, type Environment } from '../command.ts'
 
 /** The options that identify the caller to an agent. */
-export const KEY_OPTIONS = { 'api-key': { type: 'string' }, header: { type: 'string', multiple: true } } as const
+export const CALLER_OPTIONS = { 'api-key': { type: 'string' }, header: { type: 'string', multiple: true } } as const
 
 /** The same, for commands that call the agent where its card says. */
-export const ACCESS_OPTIONS = { ...KEY_OPTIONS, 'credential-origin': { type: 'string', multiple: true } } as const
+export const ACCESS_OPTIONS = { ...CALLER_OPTIONS, 'credential-origin': { type: 'string', multiple: true } } as const
 
 export const KEY_HELP = `  --api-key KEY   send this key where the card's security scheme says, without a scheme as Authorization: Bearer KEY
   --header NAME:VALUE
@@ -35,7 +35,7 @@ export interface AccessValues {
 }
 
 /** The identity of the caller, as options of `connect`. */
-export interface Access {
+export interface CallerAccess {
   readonly headers?: Readonly<Record<string, string>>
   readonly credentials?: ClientCredentials
   /** Other origins that may receive both. */
@@ -45,7 +45,7 @@ export interface Access {
 /** How to reach an agent: its URL, what identifies the caller, and the binding to use, unless the card chooses. */
 export interface AgentPlace {
   readonly url: string
-  readonly access: Access
+  readonly access: CallerAccess
   readonly binding?: string | undefined
   /** How long calls are retried. Default: as `connect` has it. */
   readonly giveUpAfterMs?: number
@@ -55,7 +55,7 @@ export interface AgentPlace {
 export function readAccess(
   { 'api-key': key, header, 'credential-origin': credentialOrigins }: AccessValues,
   env: Environment
-): Access {
+): CallerAccess {
   const apiKey = readApiKey(key)
   const credentials = apiKey === undefined ? ambientCredentials(env) : { apiKey }
   return {

@@ -37,7 +37,7 @@ export function messageParts({ parts }: Pick<Message, 'parts'>): Given[] {
 }
 
 /** The size of parts in bytes. URLs count 0, since they are not fetched. */
-export function bytesIn(parts: readonly Part[]): number {
+export function sizeOfParts(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + bytesOf(part), 0)
 }
 

@@ -9,7 +9,7 @@ import { nameQuestion } from '../../client/messages.ts'
 import { readArguments } from '../arguments.ts'
 import { type Command, EXIT, EXIT_CODES, type Io } from '../command.ts'
 import { chatLine, didYouMean } from '../text/format.ts'
-import { oneLine, styled, USUAL_COLUMNS } from '../text/terminal.ts'
+import { oneLine, styleText, USUAL_COLUMNS } from '../text/terminal.ts'
 import {
   aboutKey,
   ACCESS_HELP,
@@ -19,11 +19,11 @@ import {
   readAccess,
   withAgent
 } from './agent-connection.ts'
-import { exitCode, isActive, nothingYet, placeOf, showTurn } from './follow.ts'
+import { exitCode, isActive, nothingYet, commandPartsOf, showTurn } from './follow.ts'
 import { askAnswer, askFields, fieldsOfTerms } from './form.ts'
 import { contextFolder, ContextMemory, type LastContext } from './last-context.ts'
-import type { Watched } from './results.ts'
-import { eventsOf } from './watch.ts'
+import type { StreamedEvents } from './results.ts'
+import { watchEvents } from './watch.ts'
 
 /** The words that are no messages, and their help. */
 export const WORDS = {
@@ -56,7 +56,7 @@ export class ChatLoop {
   readonly #io: Io
   #contextId: string | undefined
   /** The newest task, the question of its status, and the last answer. */
-  #watched: Watched = nothingYet()
+  #watched: StreamedEvents = nothingYet()
   #offer: Offer | undefined
   /** Digests of the artifacts that were shown. */
   readonly #shown = new Set<string>()
@@ -76,7 +76,7 @@ export class ChatLoop {
 
   /** Continues the last context, if there is one, and talks until the input ends. Resolves with the exit code of the last turn. */
   async run(last: LastContext | undefined): Promise<number> {
-    if (this.#io.input.isTerminal) this.#tell('Each line is a message. /help lists other words. Ctrl-D ends the chat.')
+    if (this.#io.input.isTerminal) this.#print('Each line is a message. /help lists other words. Ctrl-D ends the chat.')
     try {
       if (last) await this.#resume(last)
       while (await this.#step()) continue
@@ -106,8 +106,8 @@ export class ChatLoop {
 
   /** The next message: the answer to a question, or a line of text. */
   async #read(): Promise<Part> {
-    const schema = this.#isAsked() ? answerSchemaOf(this.#watched.question) : undefined
-    if (schema) return askAnswer(schema, this.#asked())
+    const schema = this.#hasOpenQuestion() ? answerSchemaOf(this.#watched.question) : undefined
+    if (schema) return askAnswer(schema, this.#formUser())
     for (;;) {
       const text = await this.#ask('> ')
       if (text.trim() !== '') return { text }
@@ -129,7 +129,7 @@ export class ChatLoop {
         () => true,
         error => this.#caught(error)
       )
-    this.#tell(
+    this.#print(
       `There is no ${oneLine(word)}. ${didYouMean(word, Object.keys(WORDS))} A message that begins with / has to begin with //.`
     )
     return true
@@ -145,17 +145,17 @@ export class ChatLoop {
 
   async #counter(): Promise<void> {
     if (this.#hasOffer(this.#offer))
-      await this.#say(proposeTerms(await askFields(fieldsOfTerms(this.#offer.terms), this.#asked())))
+      await this.#say(proposeTerms(await askFields(fieldsOfTerms(this.#offer.terms), this.#formUser())))
   }
 
   #hasOffer(offer: Offer | undefined): offer is Offer {
-    if (!offer) this.#tell('The agent has made no offer.')
+    if (!offer) this.#print('The agent has made no offer.')
     return offer !== undefined
   }
 
   async #cancel(): Promise<void> {
     const { task } = this.#watched
-    if (!task || isTerminal(task.state)) return this.#tell('There is no task to cancel.')
+    if (!task || isTerminal(task.state)) return this.#print('There is no task to cancel.')
     await this.#turn(() => this.#once(this.#client.cancelTask({ id: task.id }, { signal: this.#io.signal })))
   }
 
@@ -163,23 +163,23 @@ export class ChatLoop {
     this.#contextId = undefined
     this.#watched = nothingYet()
     this.#offer = undefined
-    this.#tell('The next message begins a new context.')
+    this.#print('The next message begins a new context.')
   }
 
   async #help(): Promise<void> {
-    for (const [word, text] of Object.entries(WORDS)) this.#tell(`${word.padEnd(10)}${text}`)
+    for (const [word, text] of Object.entries(WORDS)) this.#print(`${word.padEnd(10)}${text}`)
   }
 
   /** Shows where the last chat stopped. A task that is gone is forgotten. */
   async #resume({ contextId, taskId }: LastContext): Promise<void> {
     this.#contextId = contextId
-    this.#tell('The last context goes on. /new begins another.')
+    this.#print('The last context goes on. /new begins another.')
     if (taskId === undefined) return
     try {
       const task = await this.#client.getTask({ id: taskId, historyLength: 0 }, { signal: this.#io.signal })
       await this.#turn(
         isActive(task.status.state)
-          ? client => eventsOf(taskId, client, this.#io)
+          ? client => watchEvents(taskId, client, this.#io)
           : () => this.#once(Promise.resolve(task))
       )
     } catch (error) {
@@ -233,7 +233,8 @@ export class ChatLoop {
     )
     this.#code = exitCode(watched.task?.state)
     this.#offer = watched.task ? undefined : ((watched.message && offerIn(watched.message)) ?? this.#offer)
-    if (watched.message && offerIn(watched.message)) this.#tell('/accept, /counter or /decline it, or write a message.')
+    if (watched.message && offerIn(watched.message))
+      this.#print('/accept, /counter or /decline it, or write a message.')
   }
 
   async #remember(): Promise<void> {
@@ -242,7 +243,7 @@ export class ChatLoop {
     await this.#memory
       .write({ contextId: this.#contextId, taskId: task && !isTerminal(task.state) ? task.id : undefined })
       .catch((error: Error) => {
-        this.#tell(`This chat will not be remembered: ${oneLine(error.message)}`)
+        this.#print(`This chat will not be remembered: ${oneLine(error.message)}`)
       })
   }
 
@@ -256,14 +257,14 @@ export class ChatLoop {
     return isNew
   }
 
-  #isAsked(): boolean {
+  #hasOpenQuestion(): boolean {
     return this.#watched.task?.state === 'TASK_STATE_INPUT_REQUIRED'
   }
 
-  #asked() {
+  #formUser() {
     return {
       ask: (prompt: string) => this.#ask(prompt),
-      tell: (line: string) => this.#tell(line),
+      tell: (line: string) => this.#print(line),
       columns: this.#io.terminal?.columns ?? USUAL_COLUMNS
     }
   }
@@ -271,7 +272,7 @@ export class ChatLoop {
   /** The next line. Throws WordGiven for a word, which the end of the input is too. */
   async #ask(prompt: string): Promise<string> {
     const { input, signal, colours } = this.#io
-    const line = await input.ask(styled(colours.stderr, 'bold', prompt), signal)
+    const line = await input.ask(styleText(colours.stderr, 'bold', prompt), signal)
     signal.throwIfAborted()
     if (line === undefined) throw new WordGiven('/quit')
     if (/^\/(?!\/)/.test(line)) throw new WordGiven(line.trim())
@@ -282,7 +283,7 @@ export class ChatLoop {
   #report(error: unknown): void {
     const told = aboutKey(error, this.#place) as Error
     this.#code = EXIT.error
-    this.#tell(`${styled(this.#io.colours.stderr, 'red', 'taskchart:')} ${oneLine(told.message)}`)
+    this.#print(`${styleText(this.#io.colours.stderr, 'red', 'taskchart:')} ${oneLine(told.message)}`)
   }
 
   /** Says where the chat stands, and how to go on. */
@@ -295,10 +296,10 @@ export class ChatLoop {
         : isActive(task.state)
           ? `Task ${oneLine(task.id)} goes on without you. Come back`
           : `Task ${oneLine(task.id)} waits for an answer. Give it`
-    for (const line of ['', `${standing} with:`, `  ${chatLine(placeOf(this.#place))}`]) this.#tell(line)
+    for (const line of ['', `${standing} with:`, `  ${chatLine(commandPartsOf(this.#place))}`]) this.#print(line)
   }
 
-  #tell(line: string): void {
+  #print(line: string): void {
     this.#io.stderr.write(`${line}\n`)
   }
 }

@@ -8,19 +8,26 @@ import type {
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
-import { paintState, type PasteLine, sendLine, watchLine } from '../text/format.ts'
+import { paintState, type PasteLine, formatSendCommand, watchLine } from '../text/format.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
-import { jsonLine, oneLine, sizeText, USUAL_COLUMNS } from '../text/terminal.ts'
+import { jsonLine, oneLine, formatBytes, USUAL_COLUMNS } from '../text/terminal.ts'
 import {
-  type Access,
+  type CallerAccess,
   ACCESS_HELP,
   ACCESS_OPTIONS,
   type AgentPlace,
   ENVIRONMENT_HELP,
   withAgent
 } from './agent-connection.ts'
-import { artifactParts, bytesIn, messageParts } from './artifacts.ts'
-import { liveText, messageText, progressLines, showResults, type Watched, type Received } from './results.ts'
+import { artifactParts, sizeOfParts, messageParts } from './artifacts.ts'
+import {
+  liveText,
+  messageText,
+  progressLines,
+  showResults,
+  type StreamedEvents,
+  type ArtifactProgress
+} from './results.ts'
 
 /** The options of commands that follow a stream. */
 export const FOLLOW_OPTIONS = {
@@ -50,7 +57,7 @@ interface Followed extends AgentPlace {
  * Connects to an agent, prints the events of a stream until it ends, saves or prints the results, and prints the command that
  * continues. A stream that breaks off prints the command that watches its task. Resolves with the exit code.
  */
-export async function follow(followed: Followed, io: Io): Promise<number> {
+export async function followTask(followed: Followed, io: Io): Promise<number> {
   return withAgent(followed, io, client => followWith(client, followed, io))
 }
 
@@ -80,7 +87,7 @@ interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
 }
 
 /** Prints the events of a stream until it ends, and saves or prints the results. Records them in `watched`, also before it rejects. */
-export async function showTurn(client: AgentClient, watched: Watched, turn: Turn, io: Io): Promise<void> {
+export async function showTurn(client: AgentClient, watched: StreamedEvents, turn: Turn, io: Io): Promise<void> {
   const reporter = reporterFor(watched, turn, io)
   const unheard = tellOfConnection(client, watched, reporter)
   try {
@@ -94,7 +101,7 @@ export async function showTurn(client: AgentClient, watched: Watched, turn: Turn
 
 async function showStream(
   stream: AsyncIterable<StreamResponse>,
-  watched: Watched,
+  watched: StreamedEvents,
   turn: Turn,
   reporter: Reporter,
   { stdout, terminal, colours }: Io
@@ -107,20 +114,20 @@ async function showStream(
     if (turn.json) stdout.write(jsonLine(event))
     const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
     for (const line of progressLines(event, turn.asksBySchema ? 0 : (terminal?.columns ?? USUAL_COLUMNS)))
-      reporter[isProgress ? 'mention' : 'tell'](paintState(colours.stderr && !turn.json, line))
+      reporter[isProgress ? 'mention' : 'print'](paintState(colours.stderr && !turn.json, line))
     if (state && state !== before && turn.goesOnIn(state)) tellAll(reporter, turn.waitHint())
   }
 }
 
 /** Tells when the connection is lost and restored. Returns the function that stops telling. */
-function tellOfConnection(client: AgentClient, watched: Watched, reporter: Reporter): () => void {
+function tellOfConnection(client: AgentClient, watched: StreamedEvents, reporter: Reporter): () => void {
   const lost = client.on('lost', () => {
     watched.isLost = true
-    reporter.tell('The connection is lost. Reconnecting.')
+    reporter.print('The connection is lost. Reconnecting.')
   })
   const open = client.on('open', () => {
     watched.isLost = false
-    reporter.tell('The connection is restored.')
+    reporter.print('The connection is restored.')
   })
   return () => {
     lost()
@@ -129,11 +136,11 @@ function tellOfConnection(client: AgentClient, watched: Watched, reporter: Repor
 }
 
 function tellAll(reporter: Reporter, lines: readonly string[]): void {
-  for (const line of lines) reporter.tell(line)
+  for (const line of lines) reporter.print(line)
 }
 
 /** With --json every progress line is plain, for programs. */
-function reporterFor(watched: Watched, { json }: Turn, { stderr: output, terminal, clock }: Io): Reporter {
+function reporterFor(watched: StreamedEvents, { json }: Turn, { stderr: output, terminal, clock }: Io): Reporter {
   if (!terminal || json) return plainReporter(output)
   return new LiveLine({ output, terminal, clock, text: elapsedMs => liveText(watched, elapsedMs) })
 }
@@ -141,7 +148,7 @@ function reporterFor(watched: Watched, { json }: Turn, { stderr: output, termina
 /** Prints or saves the answer, or the task's complete artifacts. */
 async function handOver(
   client: AgentClient,
-  { task, message, artifacts: known }: Watched,
+  { task, message, artifacts: known }: StreamedEvents,
   { out, json, isResult = () => true }: Turn,
   io: Io
 ): Promise<void> {
@@ -166,12 +173,12 @@ export function exitCode(state: TaskState | undefined): number {
   return isInterrupted(state) ? EXIT.waiting : EXIT.unsuccessful
 }
 
-export function nothingYet(): Watched {
+export function nothingYet(): StreamedEvents {
   return { artifacts: new Map(), isLost: false }
 }
 
 /** Records an event of a stream. */
-export function note(watched: Watched, event: StreamResponse): void {
+export function note(watched: StreamedEvents, event: StreamResponse): void {
   if ('message' in event) {
     watched.message = event.message
     watched.contextId = event.message.contextId
@@ -188,59 +195,65 @@ export function note(watched: Watched, event: StreamResponse): void {
 }
 
 /** An artifact of the first snapshot. */
-function whole({ artifactId, name = artifactId, parts }: Artifact): Received {
-  return { name, chunks: parts.length, bytes: bytesIn(parts) }
+function whole({ artifactId, name = artifactId, parts }: Artifact): ArtifactProgress {
+  return { name, chunks: parts.length, bytes: sizeOfParts(parts) }
 }
 
-function noteStatus(watched: Watched, id: string, { state, message }: TaskStatus): void {
+function noteStatus(watched: StreamedEvents, id: string, { state, message }: TaskStatus): void {
   if (message || watched.task?.state !== state) watched.newest = message && oneLine(messageText(message))
   watched.question = message
   watched.task = { id, state }
 }
 
-function noteChunk(watched: Watched, { artifact, append }: TaskArtifactUpdateEvent): void {
+function noteChunk(watched: StreamedEvents, { artifact, append }: TaskArtifactUpdateEvent): void {
   const { artifactId, name, parts } = artifact
   // `append` refers to an earlier chunk, even if this stream has not seen it.
   const before = append
     ? (watched.artifacts.get(artifactId) ?? { name: artifactId, chunks: 1, bytes: 0 })
     : { name: artifactId, chunks: 0, bytes: 0 }
-  const now = { name: name ?? before.name, chunks: before.chunks + 1, bytes: before.bytes + bytesIn(parts) }
+  const now = { name: name ?? before.name, chunks: before.chunks + 1, bytes: before.bytes + sizeOfParts(parts) }
   watched.artifacts.set(artifactId, now)
   watched.newest = receivedText(now)
 }
 
 /** The name comes last, because it may be long and the line is cut at its end. */
-function receivedText({ name, chunks, bytes }: Received): string {
-  return `${chunks > 1 ? `${chunks} chunks, ` : ''}${sizeText(bytes)} of ${oneLine(name)}`
+function receivedText({ name, chunks, bytes }: ArtifactProgress): string {
+  return `${chunks > 1 ? `${chunks} chunks, ` : ''}${formatBytes(bytes)} of ${oneLine(name)}`
 }
 
 /** The target of the commands in hints: agent, binding, output folder, and what identifies the caller. Keys and values of headers are never printed. */
 interface HintTarget {
   readonly url: string
   readonly out: string | undefined
-  readonly access: Access
+  readonly access: CallerAccess
   readonly binding?: string | undefined
 }
 
 /** Lines that show how to answer a task that waits for its client. */
-function answerHint({ contextId, task }: Watched, target: HintTarget): string[] {
-  return hint('Answer with', sendLine({ ...placeOf(target), text: '…', context: contextId, task: task?.id }))
+function answerHint({ contextId, task }: StreamedEvents, target: HintTarget): string[] {
+  return hint(
+    'Answer with',
+    formatSendCommand({ ...commandPartsOf(target), text: '…', context: contextId, task: task?.id })
+  )
 }
 
 /** Lines that show how to continue a context: an answer if its task waits for one, else a message that refers to the task. */
-function continueHint(watched: Watched, target: HintTarget): string[] {
+function continueHint(watched: StreamedEvents, target: HintTarget): string[] {
   const { contextId, task } = watched
   if (contextId === undefined) return []
   if (task && isInterrupted(task.state)) return answerHint(watched, target)
-  return hint('Continue with', sendLine({ ...placeOf(target), text: '…', context: contextId, reference: task?.id }))
+  return hint(
+    'Continue with',
+    formatSendCommand({ ...commandPartsOf(target), text: '…', context: contextId, reference: task?.id })
+  )
 }
 
 /** Lines that show how to watch the task again. Empty without a task. */
-function watchHint({ task }: Watched, target: HintTarget): string[] {
+function watchHint({ task }: StreamedEvents, target: HintTarget): string[] {
   if (!task) return []
   return hint(
     `Task ${oneLine(task.id)} ${standing(task.state)}. Watch it with`,
-    watchLine({ ...placeOf(target), task: task.id })
+    watchLine({ ...commandPartsOf(target), task: task.id })
   )
 }
 
@@ -250,7 +263,7 @@ function standing(state: TaskState): string {
 }
 
 /** The parts of a command that calls the same agent. Credentials of the environment are there again. */
-export function placeOf({
+export function commandPartsOf({
   url,
   out,
   binding,

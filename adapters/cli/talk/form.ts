@@ -7,7 +7,7 @@ import { expectsLine } from './results.ts'
 type Schema = Readonly<Record<string, unknown>>
 
 /** One value that a form asks for. */
-export interface Field {
+export interface FormField {
   readonly name: string
   /** An untrusted JSON Schema. */
   readonly schema: Schema
@@ -15,7 +15,7 @@ export interface Field {
 }
 
 /** The user, as a form asks it. */
-export interface Asked {
+export interface FormUser {
   /** Resolves with a line. A rejection ends the form. */
   readonly ask: (prompt: string) => Promise<string>
   readonly tell: (line: string) => void
@@ -27,8 +27,8 @@ export interface Asked {
 const MOST_FIELDS = 50
 
 /** Asks for an answer that fits a JSON Schema: an object is asked for field by field, any other value in one line. */
-export async function askAnswer(schema: Schema, asked: Asked): Promise<Part> {
-  const fields = fieldsOf(schema)
+export async function askAnswer(schema: Schema, asked: FormUser): Promise<Part> {
+  const fields = formFieldsOf(schema)
   if (fields) return { data: await askFields(fields, asked) }
   asked.tell(expectsLine(schema, asked.columns))
   const value = await askValue(schema, '> ', asked)
@@ -36,7 +36,7 @@ export async function askAnswer(schema: Schema, asked: Asked): Promise<Part> {
 }
 
 /** The fields of a form for an object. `undefined` if the schema describes no object, or too large a one. */
-export function fieldsOf({ type, properties, required }: Schema): Field[] | undefined {
+export function formFieldsOf({ type, properties, required }: Schema): FormField[] | undefined {
   if (type !== 'object' || !isObject(properties)) return undefined
   const fields = Object.entries(properties)
   if (fields.length === 0 || fields.length > MOST_FIELDS) return undefined
@@ -48,7 +48,7 @@ export function fieldsOf({ type, properties, required }: Schema): Field[] | unde
 }
 
 /** The fields of a form for terms: each value can be changed to another of its type. */
-export function fieldsOfTerms(terms: Readonly<Record<string, unknown>>): Field[] {
+export function fieldsOfTerms(terms: Readonly<Record<string, unknown>>): FormField[] {
   return Object.entries(terms).map(([name, value]) => ({
     name,
     schema: { ...(typeof value !== 'object' && { type: typeof value }), default: value },
@@ -57,7 +57,7 @@ export function fieldsOfTerms(terms: Readonly<Record<string, unknown>>): Field[]
 }
 
 /** Asks for each field. An empty line takes the default, or leaves out what is not required. */
-export async function askFields(fields: readonly Field[], asked: Asked): Promise<{ [name: string]: JsonValue }> {
+export async function askFields(fields: readonly FormField[], asked: FormUser): Promise<{ [name: string]: JsonValue }> {
   const values: [string, JsonValue][] = []
   for (const { name, schema, isRequired } of fields) {
     asked.tell(fieldText(name, schema, isRequired, asked.columns))
@@ -71,7 +71,7 @@ async function askField(
   name: string,
   schema: Schema,
   isRequired: boolean,
-  asked: Asked
+  asked: FormUser
 ): Promise<JsonValue | undefined> {
   for (;;) {
     const text = await asked.ask(`${oneLine(name)}> `)
@@ -86,7 +86,7 @@ async function askField(
   }
 }
 
-async function askValue(schema: Schema, prompt: string, asked: Asked): Promise<JsonValue> {
+async function askValue(schema: Schema, prompt: string, asked: FormUser): Promise<JsonValue> {
   for (;;) {
     const value = checked(await asked.ask(prompt), schema, asked)
     if (value !== undefined) return value
@@ -94,7 +94,7 @@ async function askValue(schema: Schema, prompt: string, asked: Asked): Promise<J
 }
 
 /** The parsed value of a line. Tells what is expected, and gives `undefined`, if it does not fit. */
-function checked(text: string, schema: Schema, { tell, columns }: Asked): JsonValue | undefined {
+function checked(text: string, schema: Schema, { tell, columns }: FormUser): JsonValue | undefined {
   const value = readValue(text.trim(), schema)
   if (value === undefined) tell(`That is not ${wantedText(schema, columns - 'That is not .'.length)}.`)
   return value

@@ -5,8 +5,8 @@ import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import { answerSchemaOf } from '../../client/messages.ts'
 import type { Io } from '../command.ts'
 import { expectedText, lengthText } from '../text/format.ts'
-import { oneLine, plain, sizeText } from '../text/terminal.ts'
-import { bytesIn, type Given, messageParts, saveGiven } from './artifacts.ts'
+import { oneLine, plain, formatBytes } from '../text/terminal.ts'
+import { sizeOfParts, type Given, messageParts, saveGiven } from './artifacts.ts'
 
 interface ResultOptions {
   /** The folder for files. Without it, only their names are printed. */
@@ -48,7 +48,7 @@ function printed(given: Exclude<Given, { bytes: Uint8Array }>, nowMs: number): s
 function about(given: Given): string {
   const facts = [
     ...(given.mediaType === undefined ? [] : [oneLine(given.mediaType)]),
-    ...('bytes' in given ? [sizeText(given.bytes.length)] : [])
+    ...('bytes' in given ? [formatBytes(given.bytes.length)] : [])
   ]
   return facts.length === 0 ? '' : ` (${facts.join(', ')})`
 }
@@ -98,14 +98,14 @@ export function progressLines(event: StreamResponse, columns: number): string[] 
 }
 
 /** The text of the live line: the task's state, how long it has been watched, and the newest event. */
-export function liveText({ task, newest, isLost }: Watched, elapsedMs: number): string {
+export function liveText({ task, newest, isLost }: StreamedEvents, elapsedMs: number): string {
   const state = isLost ? 'connection lost' : task ? stateText(task.state) : 'waiting for the agent'
   return [`${state} (${durationText(elapsedMs)})`, ...(newest === undefined ? [] : [newest])].join(': ')
 }
 
 /** An artifact of the first snapshot, with its size. */
 function artifactText(artifact: Artifact): string {
-  return `artifact ${nameOf(artifact)} (${sizeText(bytesIn(artifact.parts))})`
+  return `artifact ${nameOf(artifact)} (${formatBytes(sizeOfParts(artifact.parts))})`
 }
 
 function nameOf({ artifactId, name = artifactId }: Artifact): string {
@@ -135,7 +135,7 @@ function durationText(ms: number): string {
 }
 
 /** The events of a stream so far. */
-export interface Watched {
+export interface StreamedEvents {
   contextId?: string | undefined
   /** The task as of the last event, if the agent opened one. */
   task?: { readonly id: string; readonly state: TaskState }
@@ -144,14 +144,14 @@ export interface Watched {
   /** The answer, if the agent opened no task. */
   message?: Message
   /** The task's artifacts, by their ids. */
-  artifacts: Map<string, Received>
+  artifacts: Map<string, ArtifactProgress>
   /** The agent's last message or artifact in this state, in one line. */
   newest?: string | undefined
   isLost: boolean
 }
 
 /** How much of an artifact has arrived. */
-export interface Received {
+export interface ArtifactProgress {
   readonly name: string
   /** The number of chunks. An artifact of the first snapshot counts its parts, since its chunks are unknown. */
   readonly chunks: number

@@ -3,7 +3,7 @@ import type { AgentClient } from '../../client/agent-client.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
 import { readAccess } from './agent-connection.ts'
-import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
+import { followTask, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart send`: sends a message to an agent, watches its task, and saves the results. */
 export const sendCommand: Command = {
@@ -42,7 +42,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     ...(reference && { referenceTaskIds: reference })
   }
   const stream = (client: AgentClient) => client.sendStreamingMessage({ message }, { signal: io.signal })
-  return follow(
+  return followTask(
     {
       url,
       access: readAccess(values, io.env),

@@ -1,13 +1,13 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
-import { passed } from '../../client/retries/retried-calls.ts'
+import { delay } from '../../client/retries/retried-calls.ts'
 import { stateOf } from '../../client/requests.ts'
 import { isUnsupported } from '../../client/state/followed-task.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
 import { readAccess } from './agent-connection.ts'
-import { follow, isActive, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
+import { followTask, isActive, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart watch`: shows the events of a task until it ends, and saves its results. */
 export const watchCommand: Command = {
@@ -28,12 +28,15 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     positionals: [url, id]
   } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
   const { out, binding, json = false } = values
-  const stream = (client: AgentClient) => eventsOf(id, client, io)
-  return follow({ url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: isInterrupted }, io)
+  const stream = (client: AgentClient) => watchEvents(id, client, io)
+  return followTask(
+    { url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: isInterrupted },
+    io
+  )
 }
 
 /** The task, then its events. A task that has ended is read once. Without a stream, the task is read until it ends. */
-export async function* eventsOf(
+export async function* watchEvents(
   id: string,
   client: AgentClient,
   { signal, clock }: Pick<Io, 'signal' | 'clock'>
@@ -53,7 +56,7 @@ export async function* eventsOf(
   let task = await read()
   yield { task }
   while (!isTerminal(task.status.state)) {
-    await passed(LOOK_MS, clock, signal)
+    await delay(LOOK_MS, clock, signal)
     signal.throwIfAborted()
     const before = JSON.stringify(task)
     task = await read()

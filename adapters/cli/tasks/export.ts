@@ -2,7 +2,7 @@ import { lstat, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
-import { redacted } from '../../../runtime/ports/logger.ts'
+import { redactValue } from '../../../runtime/ports/logger.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { drawChart } from '../../drawing/chart-drawing.ts'
 import { rebuiltSteps } from '../../inspector/story/chart-path.ts'
@@ -11,7 +11,7 @@ import { readOptions } from '../arguments.ts'
 import { CommandError, EXIT, type Io, type Output, usageError } from '../command.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
-import { type FoundTask, readPlace, SOURCE_OPTIONS, type TaskRecord, type TaskSource, withSource } from './source.ts'
+import { type FoundTask, readPlace, SOURCE_OPTIONS, type CompleteTask, type TaskSource, withSource } from './source.ts'
 
 const OPTIONS = { ...SOURCE_OPTIONS, out: { type: 'string' }, html: { type: 'boolean' } } as const
 
@@ -32,7 +32,7 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
   const report = (message: string) => {
     if (counts.failures.has(message)) return
     counts.failures.add(message)
-    reporter.tell(`taskchart: ${oneLine(message)}`)
+    reporter.print(`taskchart: ${oneLine(message)}`)
   }
   try {
     await withSource(place, report, io, async source => {
@@ -101,7 +101,7 @@ async function* idsOf(tasks: AsyncIterable<FoundTask>) {
     yield { id, scope }
 }
 
-function lineOf({ scope, events, ...others }: TaskRecord): string {
+function lineOf({ scope, events, ...others }: CompleteTask): string {
   return jsonLine({
     ...scope,
     ...others,
@@ -145,7 +145,7 @@ async function fileSink(path: string): Promise<LineSink> {
   const unwritten = (cause: Error): never => {
     throw new CommandError(`${path} cannot be written: ${cause.message}. Give another name with --out.`, { cause })
   }
-  await refuseTaken(path)
+  await refuseExisting(path)
   const file = await open(draft, 'w').catch(unwritten)
   return {
     write: line => file.appendFile(line).catch(unwritten),
@@ -153,7 +153,7 @@ async function fileSink(path: string): Promise<LineSink> {
       try {
         await file.close()
         if (!isWhole) return
-        await refuseTaken(path)
+        await refuseExisting(path)
         await rename(draft, path)
       } finally {
         await rm(draft, { force: true })
@@ -162,7 +162,7 @@ async function fileSink(path: string): Promise<LineSink> {
   }
 }
 
-async function refuseTaken(path: string): Promise<void> {
+async function refuseExisting(path: string): Promise<void> {
   const isTaken = await lstat(path).then(
     () => true,
     () => false
@@ -182,6 +182,6 @@ export async function taskStoryOf(source: TaskSource, taskId: string): Promise<s
       events,
       charts: [{ title: 'A task', svg, steps: rebuiltSteps(events, taskChartNames()), isRebuilt: true }]
     },
-    redacted
+    redactValue
   )
 }

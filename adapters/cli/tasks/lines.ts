@@ -5,17 +5,17 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
-import { artifactParts, bytesIn, type Given } from '../talk/artifacts.ts'
+import { artifactParts, sizeOfParts, type Given } from '../talk/artifacts.ts'
 import { messageText, shortly } from '../talk/results.ts'
 import { cutToWidth, lengthText, momentText, paintState, readMoment, readState, tableLines } from '../text/format.ts'
-import { jsonLine, oneLine, plain, sizeText } from '../text/terminal.ts'
+import { jsonLine, oneLine, plain, formatBytes } from '../text/terminal.ts'
 import {
   type Filters,
   type FoundTask,
   type Listing,
   readPlace,
   SOURCE_OPTIONS,
-  type TaskRecord,
+  type CompleteTask,
   webhookLine,
   withSource
 } from './source.ts'
@@ -33,7 +33,7 @@ const OPTIONS = {
 } as const
 
 /** `taskchart tasks ls`: lists matching tasks, latest status first. */
-export async function listTasks(args: readonly string[], io: Io): Promise<number> {
+export async function printTasks(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = readOptions(args, OPTIONS)
   const { place, rest } = readPlace(values, positionals)
   readPositionals(rest, [])
@@ -94,7 +94,7 @@ function cells({ task, scope }: FoundTask, isMixed: boolean, nowMs: number): str
 const TIME_COLUMNS = '2026-01-02T03:04:05.006Z'.length
 
 /** Everything that is known about a task, for people. Text from outside stays indented below its heading. */
-export function recordLines(record: TaskRecord, nowMs: number): string[] {
+export function recordLines(record: CompleteTask, nowMs: number): string[] {
   const { history = [], artifacts = [], metadata = {} } = record.task
   return [
     ...factLines(record, nowMs),
@@ -110,7 +110,7 @@ export function recordLines(record: TaskRecord, nowMs: number): string[] {
   ]
 }
 
-function factLines({ task, scope, generation, events, wakeAtMs, deadlineAtMs }: TaskRecord, nowMs: number): string[] {
+function factLines({ task, scope, generation, events, wakeAtMs, deadlineAtMs }: CompleteTask, nowMs: number): string[] {
   const {
     id,
     contextId,
@@ -151,7 +151,7 @@ function messageLines(message: Message): string[] {
 /** Consecutive chunks are joined where that is possible. */
 function artifactLines(artifact: Artifact): string[] {
   const { artifactId, name = artifactId, description, parts } = artifact
-  const title = `${oneLine(name)} (${name === artifactId ? '' : `${oneLine(artifactId)}, `}${sizeText(bytesIn(parts))})`
+  const title = `${oneLine(name)} (${name === artifactId ? '' : `${oneLine(artifactId)}, `}${formatBytes(sizeOfParts(parts))})`
   return [
     description === undefined ? title : `${title}: ${oneLine(description)}`,
     ...artifactParts(artifact, true).map(given => `  ${partLine(given)}`)
@@ -159,11 +159,11 @@ function artifactLines(artifact: Artifact): string[] {
 }
 
 function partLine(given: Given): string {
-  if ('text' in given) return `text: ${shortly(given)}, ${sizeText(Buffer.byteLength(given.text))}`
+  if ('text' in given) return `text: ${shortly(given)}, ${formatBytes(Buffer.byteLength(given.text))}`
   if ('bytes' in given) return `file: ${shortly(given)}`
   return 'url' in given
     ? `url: ${shortly(given)}: ${oneLine(given.url)}`
-    : `data: ${shortly(given)}, ${sizeText(Buffer.byteLength(JSON.stringify(given.data)))}`
+    : `data: ${shortly(given)}, ${formatBytes(Buffer.byteLength(JSON.stringify(given.data)))}`
 }
 
 /** Without the generation, which has its own line. */
@@ -188,5 +188,5 @@ function chunkLine({
   artifact: { artifactId, name = artifactId, parts },
   append
 }: Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']): string {
-  return `artifact ${oneLine(name)} (${append ? 'more, ' : ''}${sizeText(bytesIn(parts))})`
+  return `artifact ${oneLine(name)} (${append ? 'more, ' : ''}${formatBytes(sizeOfParts(parts))})`
 }

@@ -6,7 +6,7 @@ import type { StoredWebhook, WebhookProgress, Scope } from '../../../runtime/sto
 import type { StoredTask, TaskCursor, TaskEvent, TaskQuery } from '../../../runtime/store/store.ts'
 import type { SavedTask } from '../../../runtime/work-port.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
-import { placeOf } from '../../client/requests.ts'
+import { taskReferenceOf } from '../../client/requests.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { isUrl } from '../arguments.ts'
 import { type Io, usageError } from '../command.ts'
@@ -35,7 +35,7 @@ export interface FoundTask {
 }
 
 /** A complete task, with what a store knows about it. */
-export interface TaskRecord extends FoundTask {
+export interface CompleteTask extends FoundTask {
   /** Oldest first, up to the task's generation. */
   readonly events?: readonly TaskEvent[]
   /** The keys of its journal, in the order of first writing. Values may contain secrets, so they are never read. */
@@ -64,7 +64,7 @@ export interface TaskSource {
   /** Every task that exists at the beginning, page by page. */
   all(): AsyncIterable<FoundTask>
   /** A complete task, from its scope if given. Rejects with A2AError: TaskNotFound, or InternalError for damaged data. */
-  read(taskId: string, scope?: Scope): Promise<TaskRecord>
+  read(taskId: string, scope?: Scope): Promise<CompleteTask>
   /** The events of a task up to a generation, oldest first; absent if `read` gives them. */
   events?(taskId: string, generation: number): Promise<readonly TaskEvent[]>
   close(): Promise<void>
@@ -231,7 +231,7 @@ async function pageOf(
 }
 
 /** The events end at the generation of the task that was read; newer ones are left out. */
-async function recordOf(store: StoreReader, scope: Scope, { task, generation }: StoredTask): Promise<TaskRecord> {
+async function recordOf(store: StoreReader, scope: Scope, { task, generation }: StoredTask): Promise<CompleteTask> {
   const events = await store.readEvents(scope, task.id, 0, generation)
   const journal = (await store.readJournal(scope, task.id)).map(({ key }) => key)
   const webhooks = (await store.readWebhooks(scope, task.id)).map(shownWebhook)
@@ -244,7 +244,7 @@ async function timersOf(
   scope: Scope,
   { task: { id, contextId, status } }: StoredTask,
   report: Report
-): Promise<Pick<TaskRecord, 'wakeAtMs' | 'deadlineAtMs'>> {
+): Promise<Pick<CompleteTask, 'wakeAtMs' | 'deadlineAtMs'>> {
   try {
     const stored = isTerminal(status.state) ? undefined : await store.loadContext({ ...scope, contextId }, 0)
     const row = stored?.tasks.find(row => row.taskId === id)
@@ -307,7 +307,7 @@ async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
 async function eventsUntil(client: AgentClient, id: string, until: number, signal: AbortSignal): Promise<TaskEvent[]> {
   const events: TaskEvent[] = []
   for await (const event of client.subscribeToTask({ id }, { afterGeneration: 0, signal })) {
-    const { generation = 0 } = placeOf(event)
+    const { generation = 0 } = taskReferenceOf(event)
     if ('statusUpdate' in event || 'artifactUpdate' in event) events.push({ taskId: id, generation, update: event })
     if (generation >= until) break
   }

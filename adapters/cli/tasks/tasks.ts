@@ -5,12 +5,12 @@ import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, readAccess, withAgent } 
 import { didYouMean } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportTasks } from './export.ts'
-import { listTasks } from './lines.ts'
+import { printTasks } from './lines.ts'
 import { readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
 import { recordLines } from './lines.ts'
 
 const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
-  ['ls', listTasks],
+  ['ls', printTasks],
   ['show', showTask],
   ['export', exportTasks],
   ['cancel', cancelTask]

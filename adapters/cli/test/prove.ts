@@ -9,7 +9,7 @@ import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { writeOwn } from '../files.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { tableLines, tapComments, tapHead, tapPoint } from '../text/format.ts'
-import { jsonLine, oneLine, shellText, shellWord, type Style, styled } from '../text/terminal.ts'
+import { jsonLine, oneLine, shellText, shellWord, type Style, styleText } from '../text/terminal.ts'
 import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds } from './testing.ts'
 
 /** What each outcome means. */
@@ -32,7 +32,7 @@ export function headOf({ configurations, isWhole, openings }: Proof): string {
 }
 
 /** The limits of the proof, as lines. */
-export function boundsOf({ met, guesses, lost, unmodelled, verdicts }: Proof): string[] {
+export function proofLimitLines({ met, guesses, lost, unmodelled, verdicts }: Proof): string[] {
   const told = new Set(verdicts.map(verdict => ('why' in verdict ? verdict.why : '')))
   const bound =
     met === undefined ? [] : [`Not all was explored: ${met}. Raise that bound, or give memory in the cases.`]
@@ -65,12 +65,12 @@ export function shownProof(proof: Proof, file: string, atMs: number): ShownProof
       move: step.says,
       states: step.states,
       transitions: step.transitions,
-      told: toldText(step)
+      told: effectsText(step)
     }))
     const alone = `npx taskchart prove ${shellWord(file)} --only ${shellText(property)}`
     return { ...shown, walk: { steps: moves, loops: again.length, ending: ENDINGS[kind], alone } }
   })
-  return { atMs, head: headOf(proof), bounds: boundsOf(proof), verdicts }
+  return { atMs, head: headOf(proof), bounds: proofLimitLines(proof), verdicts }
 }
 
 /** Why a verdict is as it is, as a clause: the size and the premise of a proof, the condition of a counterexample, or what could not be seen. */
@@ -167,7 +167,7 @@ function tapOf(proof: Proof): string {
   const points = proof.verdicts.map((verdict, i) =>
     tapPoint({ name: verdict.property, failure: failureOf(verdict) }, i + 1)
   )
-  return [tapHead(points.length), ...points, tapComments([headOf(proof), ...boundsOf(proof)])].join('')
+  return [tapHead(points.length), ...points, tapComments([headOf(proof), ...proofLimitLines(proof)])].join('')
 }
 
 function exitCode({ verdicts }: Proof): number {
@@ -184,12 +184,12 @@ const COLOURS: Readonly<Record<Verdict['outcome'], Style>> = {
 
 function proofText(name: string, proof: Proof, hasColours: boolean): string {
   const verdicts = proof.verdicts.flatMap(verdict => {
-    const head = `${styled(hasColours, COLOURS[verdict.outcome], verdict.outcome.padEnd('confirmed'.length))}  ${oneLine(verdict.property)}`
+    const head = `${styleText(hasColours, COLOURS[verdict.outcome], verdict.outcome.padEnd('confirmed'.length))}  ${oneLine(verdict.property)}`
     return 'walk' in verdict
       ? [`${head}${conditionText(verdict)}`, ...walkLines(verdict.walk)]
       : [verdict.outcome === 'unknown' ? `${head}: ${oneLine(verdict.why)}` : head]
   })
-  return [`${name}: ${headOf(proof)}`, ...verdicts, ...boundsOf(proof), ''].join('\n')
+  return [`${name}: ${headOf(proof)}`, ...verdicts, ...proofLimitLines(proof), ''].join('\n')
 }
 
 function conditionText(verdict: Refuted): string {
@@ -215,7 +215,7 @@ export function walkLines({ opening, begins, steps, again, kind }: Walk): string
     `  ${number}`,
     oneLine(says),
     stateText(state),
-    toldText({ told, sent })
+    effectsText({ told, sent })
   ]
   const lines = tableLines([{ ...begins, says: opening }, ...steps, ...again].map((step, i) => row(step, i + 1)))
   const before = lines.slice(0, steps.length + 1)
@@ -224,7 +224,7 @@ export function walkLines({ opening, begins, steps, again, kind }: Walk): string
 }
 
 /** What a step tells and sends: `tells WORKING, sends pull`. */
-export function toldText({ told, sent }: Pick<WalkStep, 'told' | 'sent'>): string {
+export function effectsText({ told, sent }: Pick<WalkStep, 'told' | 'sent'>): string {
   return [...listed('tells', told), ...listed('sends', sent)].join(', ')
 }
 
@@ -268,8 +268,8 @@ export function walkTests(refuted: readonly Refuted[], module: string, hasCases:
       ...(hasCases ? ['  cases,'] : []),
       `  property: ${quoted(property)},`,
       `  opening: ${quoted(opening)},`,
-      `  walk: [${saidBy(steps)}]${again.length === 0 ? '' : ','}`,
-      ...(again.length === 0 ? [] : [`  again: [${saidBy(again)}]`]),
+      `  walk: [${quotedSteps(steps)}]${again.length === 0 ? '' : ','}`,
+      ...(again.length === 0 ? [] : [`  again: [${quotedSteps(again)}]`]),
       '}))',
       ''
     ].join('\n')
@@ -282,7 +282,7 @@ export function walkTests(refuted: readonly Refuted[], module: string, hasCases:
   return `${imports.join('\n')}\n\n${tests.join('\n')}`
 }
 
-function saidBy(steps: readonly WalkStep[]): string {
+function quotedSteps(steps: readonly WalkStep[]): string {
   return steps.map(({ says }) => quoted(says)).join(', ')
 }
 

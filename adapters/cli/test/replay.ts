@@ -6,7 +6,7 @@ import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
-import { jsonLine, oneLine, plain, styled } from '../text/terminal.ts'
+import { jsonLine, oneLine, plain, styleText } from '../text/terminal.ts'
 import { LiveLine } from '../text/live-line.ts'
 
 /** `taskchart replay`: checks before a deployment which stored tasks this agent can continue. */
@@ -68,7 +68,7 @@ async function allOf(agent: Agent, store: StoreReader, { stderr, terminal, clock
 
 function lineOf({ taskId, outlook, reason }: Verdict, hasColours: boolean): string {
   const mark = outlook.padEnd(10)
-  return `${outlook === 'fails' ? styled(hasColours, 'red', mark) : mark}  ${oneLine(taskId)}${reason === undefined ? '' : `: ${oneLine(reason)}`}\n`
+  return `${outlook === 'fails' ? styleText(hasColours, 'red', mark) : mark}  ${oneLine(taskId)}${reason === undefined ? '' : `: ${oneLine(reason)}`}\n`
 }
 
 /** A summary: `3 tasks: 2 ok, 1 fails`. */

@@ -1,10 +1,10 @@
-import type { Verdict } from '../../conformance/requirements/ledger.ts'
+import type { RequirementResult } from '../../conformance/requirements/ledger.ts'
 import type { Column, ServerTestOptions } from '../../conformance/server-tests.ts'
 import { refusePassword } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
 import { aboutKey, inOptions, readAccess, type AccessValues } from '../talk/agent-connection.ts'
 import { tableLines, tapComments, tapHead, tapPoint, type TapPoint } from '../text/format.ts'
-import { oneLine, plain, styled } from '../text/terminal.ts'
+import { oneLine, plain, styleText } from '../text/terminal.ts'
 import { counter } from '../text/live-line.ts'
 
 /** The options for the test of a server. */
@@ -17,8 +17,8 @@ export interface ServerTestFlags extends AccessValues {
 }
 
 /** A verdict and its binding. */
-interface Told {
-  readonly verdict: Verdict
+interface BindingVerdict {
+  readonly verdict: RequirementResult
   readonly column: Pick<Column, 'binding'>
 }
 
@@ -53,7 +53,7 @@ async function tested(
   const options: ServerTestOptions = {
     clock,
     signal,
-    told: (binding, what) => {
+    onMove: (binding, what) => {
       moves += 1
       now = `${binding}, ${what}`
     },
@@ -95,15 +95,15 @@ function nameOf({
     requirement: { id, says }
   },
   column: { binding }
-}: Told): string {
+}: BindingVerdict): string {
   return `${binding}: ${id} ${says}`
 }
 
-function tapText(told: readonly Told[], notes: readonly string[]): string {
+function tapText(told: readonly BindingVerdict[], notes: readonly string[]): string {
   return [tapHead(told.length), ...told.map((one, i) => tapPoint(pointOf(one), i + 1)), tapComments(notes)].join('')
 }
 
-function pointOf(told: Told): TapPoint {
+function pointOf(told: BindingVerdict): TapPoint {
   const { outcome, reason } = told.verdict
   const isMissed = outcome === 'failed' || outcome === 'warning'
   return {
@@ -120,11 +120,11 @@ function weightOf({
     outcome,
     requirement: { level }
   }
-}: Told): string {
+}: BindingVerdict): string {
   return outcome === 'warning' && level !== 'D' ? 'SHOULD' : LEVELS[level]
 }
 
-function findingText({ findings }: Verdict): string {
+function findingText({ findings }: RequirementResult): string {
   return findings
     .map(({ sent, wanted, found }) => `sent:   ${short(sent)}\nwanted: ${short(wanted)}\nfound:  ${short(found)}`)
     .join('\n\n')
@@ -138,7 +138,12 @@ function short(text: string): string {
   return line.length > LONGEST ? `${line.slice(0, LONGEST)}…` : line
 }
 
-function report(columns: readonly Column[], told: readonly Told[], notes: readonly string[], { screen }: Io): string {
+function report(
+  columns: readonly Column[],
+  told: readonly BindingVerdict[],
+  notes: readonly string[],
+  { screen }: Io
+): string {
   return [
     ...requirementLines(columns, told, screen?.columns),
     '',
@@ -150,17 +155,17 @@ function report(columns: readonly Column[], told: readonly Told[], notes: readon
 }
 
 /** A violation: the requirement, and what was sent, wanted and found. */
-function missText(told: Told, hasColours: boolean): string {
+function missText(told: BindingVerdict, hasColours: boolean): string {
   const {
     outcome,
     requirement: { section }
   } = told.verdict
-  const mark = outcome === 'failed' ? styled(hasColours, 'red', 'FAIL') : styled(hasColours, 'yellow', 'warn')
+  const mark = outcome === 'failed' ? styleText(hasColours, 'red', 'FAIL') : styleText(hasColours, 'yellow', 'warn')
   return `${mark} ${oneLine(nameOf(told))} (${weightOf(told)}, §${section})\n${plain(findingText(told.verdict)).replaceAll(/^(?=.)/gm, '  ')}\n\n`
 }
 
 /** A line for each requirement that was tried, with a cell for each binding. */
-function requirementLines(columns: readonly Column[], told: readonly Told[], width?: number): string[] {
+function requirementLines(columns: readonly Column[], told: readonly BindingVerdict[], width?: number): string[] {
   const rows = [...collected(told, ({ verdict }) => verdict.requirement)]
   const lines = rows
     .filter(([, row]) => row.some(({ verdict }) => verdict.outcome !== 'skipped'))
@@ -181,7 +186,7 @@ function collected<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key
 }
 
 /** Each skip reason with its requirements. Bindings with the same reasons share a line. */
-function skipLines(columns: readonly Column[], told: readonly Told[]): string[] {
+function skipLines(columns: readonly Column[], told: readonly BindingVerdict[]): string[] {
   const lines = columns.flatMap(column => {
     const skipped = told.flatMap(one =>
       one.column === column && one.verdict.reason !== undefined
@@ -199,8 +204,8 @@ function skipLines(columns: readonly Column[], told: readonly Told[]): string[] 
   )
 }
 
-function countLines(columns: readonly Column[], told: readonly Told[]): string[] {
-  const count = (column: Column, outcome: Verdict['outcome']) =>
+function countLines(columns: readonly Column[], told: readonly BindingVerdict[]): string[] {
+  const count = (column: Column, outcome: RequirementResult['outcome']) =>
     String(told.filter(one => one.column === column && one.verdict.outcome === outcome).length)
   return [
     '',

@@ -8,7 +8,7 @@ import { isUrl, readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP } from '../talk/agent-connection.ts'
-import { oneLine, plain, shellText, shellWord, styled } from '../text/terminal.ts'
+import { oneLine, plain, shellText, shellWord, styleText } from '../text/terminal.ts'
 import { counter } from '../text/live-line.ts'
 import { tapComments, tapHead, tapPoint } from '../text/format.ts'
 import { testServerCommand } from './test-server.ts'
@@ -147,7 +147,7 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
         .map(note => `${oneLine(note)}\n`)
         .join(
           ''
-        )}${styled(io.colours.stdout, failed === 0 ? 'green' : 'red', [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '))}\n${unwalked.map(line => `${oneLine(line)}\n`).join('')}`
+        )}${styleText(io.colours.stdout, failed === 0 ? 'green' : 'red', [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '))}\n${unwalked.map(line => `${oneLine(line)}\n`).join('')}`
     )
   return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
 }
@@ -230,5 +230,5 @@ function nameOf({ test: { driver, name } }: Outcome): string {
 function failureText(outcome: Outcome, alone: string, hasColours: boolean): string {
   return outcome.failure === undefined
     ? ''
-    : `${styled(hasColours, 'red', oneLine(nameOf(outcome)))}\n${plain(outcome.failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
+    : `${styleText(hasColours, 'red', oneLine(nameOf(outcome)))}\n${plain(outcome.failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
 }

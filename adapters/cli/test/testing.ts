@@ -7,12 +7,12 @@ import { CommandError, EXIT, usageError } from '../command.ts'
 import { didYouMean } from '../text/format.ts'
 
 /** The module that makes tests of an agent's chart. */
-export type Testing = typeof testing
+export type TestingModule = typeof testing
 
 /** Loads it. Throws CommandError without @xstate/graph, an optional peer. */
 export async function loadTesting(
-  load: () => Promise<Testing> = () => import('../../testing/index.ts')
-): Promise<Testing> {
+  load: () => Promise<TestingModule> = () => import('../../testing/index.ts')
+): Promise<TestingModule> {
   try {
     return await load()
   } catch (cause) {
@@ -21,7 +21,7 @@ export async function loadTesting(
 }
 
 /** The path kind that `--paths` names. Throws CommandError for an unknown one. */
-export function readKind(text: string, kinds: Testing['PATH_KINDS']): PathKind {
+export function readKind(text: string, kinds: TestingModule['PATH_KINDS']): PathKind {
   const kind = kinds.find(kind => kind === text)
   if (!kind) throw usageError(`There is no --paths ${text}. ${didYouMean(text, kinds)}`)
   return kind

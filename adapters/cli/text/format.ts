@@ -3,7 +3,7 @@ import { canonicalTimestamp } from '../../../machines/protocol/codec/values.ts'
 import { stateText, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { isSwapped } from '../../../runtime/primitives/options.ts'
 import { usageError } from '../command.ts'
-import { oneLine, plain, shellText, shellWord, type Style, styled } from './terminal.ts'
+import { oneLine, plain, shellText, shellWord, type Style, styleText } from './terminal.ts'
 
 /** On a terminal, the maximum width of the columns between the first and the last, in characters. */
 const CELL_COLUMNS = 24
@@ -94,7 +94,7 @@ const STYLES: Readonly<Record<string, Style>> = {
 /** Colours the state with which a text begins. */
 export function paintState(hasColours: boolean, text: string): string {
   return text.replace(/^[a-z]+(?:-required)?(?=$|[ :])/, word =>
-    Object.hasOwn(STYLES, word) ? styled(hasColours, STYLES[word] as Style, word) : word
+    Object.hasOwn(STYLES, word) ? styleText(hasColours, STYLES[word] as Style, word) : word
   )
 }
 
@@ -239,7 +239,7 @@ interface WatchLine extends PasteLine {
 }
 
 /** A `send` command to paste into a terminal. */
-export function sendLine({ text, context, task, reference, ...place }: SendLine): string {
+export function formatSendCommand({ text, context, task, reference, ...place }: SendLine): string {
   const options = [...optionsOf({ context, task, reference }), ...placeOptions(place)]
   return ['npx taskchart send', shellWord(place.url), shellText(text), ...options].join(' ')
 }

@@ -5,7 +5,7 @@ import { cutToWidth } from './format.ts'
 /** Prints the progress of a command. */
 export interface Reporter {
   /** Prints a line that stays. */
-  tell(line: string): void
+  print(line: string): void
   /** Prints a line that is valid until the next one. */
   mention(line: string): void
   /** Erases a live line, so that other output can follow. May be called twice; `tell` still works after it. */
@@ -15,7 +15,7 @@ export interface Reporter {
 /** Prints every line, for pipes and files. */
 export function plainReporter(output: Output): Reporter {
   const tell = (line: string) => output.write(`${line}\n`)
-  return { tell, mention: tell, end: () => {} }
+  return { print: tell, mention: tell, end: () => {} }
 }
 
 export interface LiveLineOptions {
@@ -49,7 +49,7 @@ export class LiveLine implements Reporter {
     this.#drawLater()
   }
 
-  tell(line: string): void {
+  print(line: string): void {
     this.#options.output.write(`${this.#erased()}${line}\n`)
   }
 

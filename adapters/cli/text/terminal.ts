@@ -46,7 +46,7 @@ const STYLES = {
 export type Style = keyof typeof STYLES
 
 /** Text in a style, where there are colours. */
-export function styled(hasColours: boolean, style: Style, text: string): string {
+export function styleText(hasColours: boolean, style: Style, text: string): string {
   const [begin, end] = STYLES[style]
   return hasColours ? `\u001b[${begin}m${text}\u001b[${end}m` : text
 }
@@ -123,7 +123,7 @@ export function jsonLine(value: unknown): string {
 }
 
 /** A number of bytes for people: `532 bytes`, `45.1 kB`. */
-export function sizeText(bytes: number): string {
+export function formatBytes(bytes: number): string {
   if (bytes < 1000) return bytes === 1 ? '1 byte' : `${bytes} bytes`
   return bytes < 999_950 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }

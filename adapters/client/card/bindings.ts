@@ -28,7 +28,7 @@ export function readBindings(names: readonly string[] | undefined): readonly Bin
 const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
 
 /** One interface of an agent that this client can use. Over WebSocket it supports only 1.0. */
-export type Offer = (
+export type UsableInterface = (
   | { readonly version: '1.0'; readonly binding: Binding }
   | { readonly version: '0.3'; readonly binding: Exclude<Binding, 'WEBSOCKET'> }
 ) & {
@@ -46,7 +46,7 @@ export function offersOf(
   { supportedInterfaces }: AgentCard,
   url: string,
   wanted?: readonly Binding[]
-): readonly [Offer, ...Offer[]] {
+): readonly [UsableInterface, ...UsableInterface[]] {
   if (!supportedInterfaces.some(offered => versionOf(offered)))
     throw onlyOlder(
       url,
@@ -54,14 +54,14 @@ export function offersOf(
       VERSIONS
     )
   const spoken = wanted ?? BINDINGS
-  const offers = supportedInterfaces.flatMap((offered): Offer[] => {
+  const offers = supportedInterfaces.flatMap((offered): UsableInterface[] => {
     const { protocolBinding, url, tenant } = offered
     const [binding, version] = [bindingNamed(protocolBinding), versionOf(offered)]
     if (!binding || !version || !spoken.includes(binding)) return []
     if (version === PROTOCOL_VERSION) return [{ binding, version, url, tenant }]
     return binding === 'WEBSOCKET' ? [] : [{ binding, version, url, tenant }]
   })
-  const place = ({ version, binding }: Offer) =>
+  const place = ({ version, binding }: UsableInterface) =>
     VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
   const [first, ...others] = offers.toSorted((a, b) => place(a) - place(b))
   if (!first) throw noneOf(spoken, supportedInterfaces, url)
@@ -76,7 +76,7 @@ export function onlyOlder(url: string, versions: string, spoken: readonly string
   )
 }
 
-function versionOf({ protocolVersion }: AgentInterface): Offer['version'] | undefined {
+function versionOf({ protocolVersion }: AgentInterface): UsableInterface['version'] | undefined {
   const version = normaliseVersion(protocolVersion)
   return VERSIONS.find(known => known === version)
 }

@@ -5,23 +5,23 @@ import type { Clock } from '../../../runtime/ports/clock.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
 import type { Calls } from '../calls.ts'
 import { type ClientRequest, type RequestFrame, StreamRequest, UnaryRequest, validAnswer } from '../requests.ts'
-import type { AgentTransport, ResponseSink } from '../transports/http.ts'
+import type { AgentTransport, ResponseReceiver } from '../transports/http.ts'
 import { closedHere, ConnectionLost, cutOff, inDoubt, mayPass, nobodyAnswers, wasLost } from './lost-errors.ts'
 import { BackOff, type BackOffOptions, type TransportState } from './transport-state.ts'
 
 /** The calls of one client over a binding without a lasting connection: each request is retried separately. */
-export class CarriedCalls implements Calls {
+export class HttpCalls implements Calls {
   readonly url: string
   readonly link: Calls['link']
-  readonly #means: Means
+  readonly #context: RetryContext
   /** Pending requests, as functions that end them with an error. */
   readonly #running = new Set<(error: unknown) => void>()
   #end: { readonly error: unknown } | undefined
 
-  constructor(means: Means) {
-    const { link, url } = means.way
+  constructor(means: RetryContext) {
+    const { link, url } = means.state
     this.url = url
-    this.#means = means
+    this.#context = means
     this.link = {
       get state() {
         return link.state
@@ -66,7 +66,7 @@ export class CarriedCalls implements Calls {
       unwatch?.()
       this.#running.delete(stop)
     }
-    carryThrough(request, this.#means, stopping.signal)
+    sendWithRetries(request, this.#context, stopping.signal)
       .catch(error => request.failed(error))
       .finally(settle)
     return () => stopping.abort()
@@ -74,7 +74,7 @@ export class CarriedCalls implements Calls {
 
   #close(): void {
     if (this.#end) return
-    const { carrier, way } = this.#means
+    const { transport: carrier, state: way } = this.#context
     const error = closedHere(way.url)
     this.#end = { error }
     for (const stop of this.#running) stop(error)
@@ -83,9 +83,9 @@ export class CarriedCalls implements Calls {
   }
 }
 
-interface Means {
-  readonly carrier: AgentTransport
-  readonly way: TransportState
+interface RetryContext {
+  readonly transport: AgentTransport
+  readonly state: TransportState
   readonly backOff: BackOffOptions
 }
 
@@ -94,9 +94,9 @@ interface Means {
  * fails with the last error after the time limit, or if the request cannot be sent again; the error says if the outcome is
  * unknown. It ends silently when `stop` aborts.
  */
-async function carryThrough(
+async function sendWithRetries(
   request: ClientRequest,
-  { carrier, way, backOff }: Means,
+  { transport: carrier, state: way, backOff }: RetryContext,
   stop: AbortSignal
 ): Promise<void> {
   const waits = new BackOff(backOff)
@@ -105,7 +105,7 @@ async function carryThrough(
   for (let tries = 0; !stop.aborted; tries += 1) {
     if (tries > 0) way.tried()
     const attempt = new Attempt(request, frame, carrier, way)
-    const lost = await attempt.make({ isAgain: tries > 0, wasCut }, stop)
+    const lost = await attempt.run({ isAgain: tries > 0, wasCut }, stop)
     if (!lost || stop.aborted) return
     const answer = isA2AError(lost.cause) ? lost.cause : undefined
     if (lost.isUnsent && !way.hasAnswered && !answer) return request.failed(nobodyAnswers(way.url, lost))
@@ -120,12 +120,12 @@ async function carryThrough(
       const error = answer ?? wasLost(way.url, lost.message)
       return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, frame.method) : error)
     }
-    await passed(waitMs, backOff.clock, stop)
+    await delay(waitMs, backOff.clock, stop)
   }
 }
 
 /** Resolves after a time, or at once when the signal aborts. */
-export function passed(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+export function delay(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     const timer = clock.setTimeout(over, ms)
     signal.addEventListener('abort', over)
@@ -146,11 +146,11 @@ interface Before {
 }
 
 /** One attempt to complete a request. */
-class Attempt implements ResponseSink {
+class Attempt implements ResponseReceiver {
   readonly #request: ClientRequest
   readonly #frame: RequestFrame
-  readonly #carrier: AgentTransport
-  readonly #way: TransportState
+  readonly #transport: AgentTransport
+  readonly #state: TransportState
   #isAnswered = false
   #isCut = false
   #results = 0
@@ -160,8 +160,8 @@ class Attempt implements ResponseSink {
   constructor(request: ClientRequest, frame: RequestFrame, carrier: AgentTransport, way: TransportState) {
     this.#request = request
     this.#frame = frame
-    this.#carrier = carrier
-    this.#way = way
+    this.#transport = carrier
+    this.#state = way
   }
 
   /** Whether the attempt made progress: it received new events, or the agent kept it open until the connection was lost. */
@@ -170,9 +170,9 @@ class Attempt implements ResponseSink {
   }
 
   /** Sends the request. Resolves with an error if the connection was lost; otherwise the request has ended, or `stop` aborted. */
-  async make(before: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
+  async run(before: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
     try {
-      await this.#carrier.carry(this.#frame, this, stop)
+      await this.#transport.send(this.#frame, this, stop)
     } catch (error) {
       return stop.aborted ? undefined : this.#fail(error, before)
     }
@@ -184,7 +184,7 @@ class Attempt implements ResponseSink {
 
   answered(extensions?: string | null): void {
     this.#isAnswered = true
-    this.#way.answered(extensions)
+    this.#state.answered(extensions)
   }
 
   result(value: unknown): void {
@@ -204,7 +204,7 @@ class Attempt implements ResponseSink {
     if (mayPass(error) && (isAgain || this.#results > 0)) {
       return new ConnectionLost(error.message, { isUnsent: this.#results === 0, cause: error })
     }
-    if (isA2AError(error)) this.#way.answered()
+    if (isA2AError(error)) this.#state.answered()
     this.#request.failed(wasCut && this.#request.isOpenQuestion ? inDoubt(error, this.#frame.method) : error)
     return undefined
   }
@@ -226,12 +226,12 @@ class Attempt implements ResponseSink {
     let answer: unknown
     const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
     try {
-      await this.#carrier.carry(
+      await this.#transport.send(
         { method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace },
         hearer,
         stop
       )
-      return validAnswer(TaskSchema, answer, this.#way.url)
+      return validAnswer(TaskSchema, answer, this.#state.url)
     } catch {
       return undefined
     }

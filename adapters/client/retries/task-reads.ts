@@ -11,9 +11,9 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
 import type { Calls } from '../calls.ts'
-import { knownFrom, tenantOf, validAnswer, placeOf, stateOf, type RequestFrame } from '../requests.ts'
+import { knownFrom, tenantOf, validAnswer, taskReferenceOf, stateOf, type RequestFrame } from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
-import { passed } from './retried-calls.ts'
+import { delay } from './retried-calls.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */
 const LACKS: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
@@ -162,14 +162,14 @@ async function waitUnlessWoken(ms: number, { calls, signal, clock, sleepers }: S
   const wake = () => waking.abort()
   const unwatch = [calls.link.on('closed', wake), signal && onAbort(signal, wake)]
   sleepers.add(wake)
-  await passed(ms, clock, waking.signal)
+  await delay(ms, clock, waking.signal)
   for (const stop of unwatch) stop?.()
   sleepers.delete(wake)
   signal?.throwIfAborted()
 }
 
 /** A call with a stream, and how it is read. */
-export interface StreamMeans extends StreamTerms {
+export interface StreamMeans extends StreamSupport {
   readonly calls: Calls
   readonly frame: RequestFrame
   readonly signal: AbortSignal | undefined
@@ -193,7 +193,7 @@ export class StreamProgress {
   }
 
   note(event: StreamResponse): void {
-    const { taskId, contextId, generation } = placeOf(event)
+    const { taskId, contextId, generation } = taskReferenceOf(event)
     this.isWhole = generation !== undefined || (this.isWhole && 'task' in event === !this.hasEvents)
     this.taskId ??= taskId
     this.contextId ||= contextId
@@ -221,7 +221,7 @@ export class StreamProgress {
 }
 
 /** How streams are read. */
-export interface StreamTerms {
+export interface StreamSupport {
   /** Whether the agent streams. `false`: by its card it does not. */
   readonly streams: boolean
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { Calls } from '../calls.ts'
-import { type StreamMeans, StreamProgress, type StreamTerms } from './task-reads.ts'
+import { type StreamMeans, StreamProgress, type StreamSupport } from './task-reads.ts'
 
 /**
  * Calls whose streams follow a message to the end of its task, whatever the agent supports. An agent without streaming gets SendMessage
@@ -9,7 +9,7 @@ import { type StreamMeans, StreamProgress, type StreamTerms } from './task-reads
  * the agent said that it has no streaming, before any event. A subscription that the agent does not have rejects with
  * UnsupportedOperation while its task goes on: who watches a task polls it. Code that is rarely needed is loaded when it is.
  */
-export function wholeStreams(calls: Calls, terms: StreamTerms): Calls {
+export function wholeStreams(calls: Calls, terms: StreamSupport): Calls {
   const sleepers = new Set<() => void>()
   return {
     url: calls.url,

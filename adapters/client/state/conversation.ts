@@ -7,10 +7,10 @@ import { systemClock } from '../../../runtime/ports/clock.ts'
 import type { AgentClient } from '../agent-client.ts'
 import { artifactsByName, type ArtifactVersion } from '../artifact-versions.ts'
 import { nameQuestion } from '../messages.ts'
-import { placeOf } from '../requests.ts'
-import { passed } from '../retries/retried-calls.ts'
+import { taskReferenceOf } from '../requests.ts'
+import { delay } from '../retries/retried-calls.ts'
 import { followedTask, isUnsupported, type Followable, type FollowedTask, type WatchOptions } from './followed-task.ts'
-import { Changing, type Content, type OpenQuestion, partsOf, questionOf, type Watched } from './questions.ts'
+import { Changing, type Content, type OpenQuestion, toParts, questionOf, type Watched } from './questions.ts'
 
 /** A conversation as it stands. */
 export interface ConversationView {
@@ -143,7 +143,7 @@ class ContextConversation implements Conversation {
     const message: Message = {
       messageId: crypto.randomUUID(),
       role: 'ROLE_USER',
-      parts: partsOf(content),
+      parts: toParts(content),
       ...(contextId !== undefined && { contextId }),
       ...(taskId !== null && { taskId }),
       ...(referenceTaskIds && { referenceTaskIds: [...referenceTaskIds] })
@@ -167,7 +167,7 @@ class ContextConversation implements Conversation {
     const { contextId } = this.snapshot()
     if (contextId !== undefined && !(await this.#run(() => this.#read(contextId, signal)))) return
     for (;;) {
-      await passed(LOOK_MS, this.#options.clock ?? systemClock, signal)
+      await delay(LOOK_MS, this.#options.clock ?? systemClock, signal)
       signal.throwIfAborted()
       const { contextId } = this.snapshot()
       if (contextId !== undefined) await this.#read(contextId, signal)
@@ -221,7 +221,7 @@ class ContextConversation implements Conversation {
     let held = message.taskId === undefined ? undefined : this.#hold(message.taskId)
     const arrive = (event: StreamResponse) => {
       if ('message' in event) return this.#reply(event.message)
-      held ??= this.#hold(placeOf(event).taskId)
+      held ??= this.#hold(taskReferenceOf(event).taskId)
       const task = held.task.arrive(event)
       if (task) this.#stand([task])
     }

@@ -8,7 +8,7 @@ import type {
 } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { checkArgument } from '../../../runtime/primitives/options.ts'
-import { placeOf } from '../requests.ts'
+import { taskReferenceOf } from '../requests.ts'
 
 /**
  * The task as it stands after an event of its stream: what GetTask would return. Start with `undefined`. It changes nothing in place, so
@@ -26,8 +26,8 @@ export function foldTask(task: Task | undefined, event: StreamResponse): Task | 
 }
 
 function isKnown(task: Task, event: StreamResponse): boolean {
-  const { taskId, generation } = placeOf(event)
-  const { generation: known } = placeOf({ task })
+  const { taskId, generation } = taskReferenceOf(event)
+  const { generation: known } = taskReferenceOf({ task })
   if (taskId !== task.id) return true
   if (generation === undefined || known === undefined) return false
   return (

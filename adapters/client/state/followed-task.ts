@@ -5,9 +5,9 @@ import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { type Clock, systemClock } from '../../../runtime/ports/clock.ts'
 import type { AgentClient } from '../agent-client.ts'
 import { nameQuestion } from '../messages.ts'
-import { passed } from '../retries/retried-calls.ts'
+import { delay } from '../retries/retried-calls.ts'
 import { foldTask } from './fold-task.ts'
-import { Changing, type Content, type OpenQuestion, partsOf, questionOf, type Watched } from './questions.ts'
+import { Changing, type Content, type OpenQuestion, toParts, questionOf, type Watched } from './questions.ts'
 
 /** A task as it stands. */
 export interface TaskView {
@@ -55,7 +55,7 @@ export function watchTask(agent: TaskAgent, taskId: string, options: WatchOption
     },
     answer: content =>
       arriveBy(() => {
-        const message: Message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', taskId, parts: partsOf(content) }
+        const message: Message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', taskId, parts: toParts(content) }
         return agent.sendMessage({
           message: nameQuestion(message, view.snapshot().question?.message),
           configuration: { returnImmediately: true }
@@ -218,7 +218,7 @@ export class FollowedTask {
       }
       if (this.#hasEnded || end === 'answered') continue
       if (JSON.stringify(this.#task?.status) !== before) waitMs = FIRST_POLL_MS
-      await passed(waitMs, this.#clock, signal)
+      await delay(waitMs, this.#clock, signal)
       signal.throwIfAborted()
     }
   }

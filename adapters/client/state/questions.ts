@@ -38,7 +38,7 @@ export function questionOf(task: Task): OpenQuestion | undefined {
 export type Content = string | readonly Part[] | { readonly data: unknown }
 
 /** The parts of a message with this content. */
-export function partsOf(content: Content): Part[] {
+export function toParts(content: Content): Part[] {
   if (typeof content === 'string') return [{ text: content }]
   return 'data' in content ? [{ data: content.data } as Part] : [...content]
 }

@@ -8,7 +8,7 @@ import type { PlacedOptions } from '../options.ts'
 import type { RequestFrame } from '../requests.ts'
 import { fromRpcStatus } from './http.ts'
 import { openJsonRpc } from './json-rpc.ts'
-import { openRest, type RestRequest } from './rest.ts'
+import { openRest, type RestOperation } from './rest.ts'
 
 /** Connects to an agent over the JSON-RPC of 0.3. Calls and answers are in wire JSON of 1.0. */
 export async function openJsonRpc03(url: string, options: PlacedOptions, isReliable: boolean): Promise<Calls> {
@@ -37,7 +37,7 @@ export async function openRest03(url: string, options: PlacedOptions, isReliable
 }
 
 /** The REST request for a method of 1.0. Throws UnsupportedOperation if 0.3 has none. */
-function requestOf({ method, params }: RequestFrame): RestRequest {
+function requestOf({ method, params }: RequestFrame): RestOperation {
   const call = toCall03(method, params)
   if (!call) throw notIn03(method)
   const {

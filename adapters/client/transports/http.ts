@@ -10,7 +10,7 @@ import { changesNothing, type RequestFrame } from '../requests.ts'
 import { ConnectionLost, nobodyAnswers } from '../retries/lost-errors.ts'
 
 /** Receives the answer to one request. */
-export interface ResponseSink {
+export interface ResponseReceiver {
   /** The agent answered. `extensions` is its `A2A-Extensions` header: the active extensions. */
   answered(extensions?: string | null): void
   /** The result, or an event of a stream. */
@@ -25,7 +25,7 @@ export interface AgentTransport {
    * Sends a request and passes its answer to `hearer` until it ends. Throws ConnectionLost if the connection fails, and A2AError for the
    * agent's errors and invalid answers. Errors after `signal` aborted are ignored.
    */
-  carry(frame: RequestFrame, hearer: ResponseSink, signal: AbortSignal): Promise<void>
+  send(frame: RequestFrame, hearer: ResponseReceiver, signal: AbortSignal): Promise<void>
   /** Closes what stays open between requests. */
   close(): void
 }
@@ -253,7 +253,7 @@ export function statusError({ url, status, headers }: AnswerHead): A2AError {
  * the agent is Overloaded, or if a gateway answers with 502, 503, 504, or 429 with `Retry-After`. With `Retry-After` the
  * request counts as not received.
  */
-export function failureOf(head: AnswerHead, told?: A2AError): A2AError | ConnectionLost {
+export function callErrorOf(head: AnswerHead, told?: A2AError): A2AError | ConnectionLost {
   const error = told ?? statusError(head)
   const isAsked = error.retryAfterMs !== undefined
   if (error.code !== 'Overloaded' && (told || error.code !== 'RateLimited' || !isAsked)) return error
@@ -305,7 +305,7 @@ const LONGEST_EVENT = 16 * 1024 * 1024
  * ids, names, unknown fields, and an incomplete last event are ignored. Throws ConnectionLost if the stream is interrupted,
  * InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the request.
  */
-export async function* eventsOf(response: Response): AsyncGenerator<string, void, undefined> {
+export async function* readServerSentEvents(response: Response): AsyncGenerator<string, void, undefined> {
   const events: string[] = []
   let isTooLong = false
   const parser = createParser({

@@ -5,13 +5,13 @@ import { activatedBy, httpParameters, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
 import { backOffOptions, currentHeaders, type PlacedOptions } from '../options.ts'
 import { hasStream, type RequestFrame } from '../requests.ts'
-import { CarriedCalls } from '../retries/retried-calls.ts'
+import { HttpCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
 import {
   type AgentTransport,
   discard,
-  eventsOf,
-  failureOf,
+  readServerSentEvents,
+  callErrorOf,
   isJsonType,
   jsonRpcErrorIn,
   mediaType,
@@ -20,7 +20,7 @@ import {
 } from './http.ts'
 
 /** The wire format of a version of A2A. */
-export interface Dialect {
+export interface WireFormat {
   /** The method and params of a request. Throws UnsupportedOperation if the version has no such method. */
   request(frame: RequestFrame): { readonly method: string; readonly params?: unknown }
   /** The service parameters of a request, as headers. */
@@ -29,7 +29,7 @@ export interface Dialect {
   result(method: string, value: unknown): unknown
 }
 
-const CURRENT: Dialect = { request: frame => frame, headers: parameters => parameters, result: (_, value) => value }
+const CURRENT: WireFormat = { request: frame => frame, headers: parameters => parameters, result: (_, value) => value }
 
 /** Connects to an agent over JSON-RPC and HTTP. Nothing is sent before the first call. */
 export async function openJsonRpc(
@@ -38,9 +38,9 @@ export async function openJsonRpc(
   isReliable: boolean,
   dialect = CURRENT
 ): Promise<Calls> {
-  return new CarriedCalls({
-    carrier: jsonRpcCarrier(httpAddress(url), options, dialect),
-    way: new TransportState(url, isReliable),
+  return new HttpCalls({
+    transport: jsonRpcCarrier(httpAddress(url), options, dialect),
+    state: new TransportState(url, isReliable),
     backOff: backOffOptions(options)
   })
 }
@@ -50,10 +50,10 @@ export async function openJsonRpc(
  * that is answered with JSON has one event. Throws InvalidAgentResponse for answers above 64 MiB, events
  * above 16 Mi characters, and anything but a response to the request.
  */
-function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): AgentTransport {
+function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: WireFormat): AgentTransport {
   let lastId = 0
   return {
-    carry: async (frame, hearer, signal) => {
+    send: async (frame, hearer, signal) => {
       const id = (lastId += 1)
       const isStreaming = hasStream(frame.method)
       const { method, params } = dialect.request(frame)
@@ -62,7 +62,7 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): 
         url,
         {
           method: 'POST',
-          headers: headersFor(frame, isStreaming, options, dialect),
+          headers: jsonRpcHeaders(frame, isStreaming, options, dialect),
           body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
           signal
         },
@@ -71,7 +71,7 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): 
       )
       if (response.ok) hearer.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
-        for await (const data of eventsOf(response)) hearer.result(read(parsed(data, url)))
+        for await (const data of readServerSentEvents(response)) hearer.result(read(parseResponse(data, url)))
         return
       }
       hearer.result(await answerIn(response, url, read))
@@ -82,11 +82,11 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): 
 }
 
 /** The headers of a request: those of the options, its service parameters, and its content types. */
-export function headersFor(
+export function jsonRpcHeaders(
   frame: RequestFrame,
   isStreaming: boolean,
   options: PlacedOptions,
-  dialect: Pick<Dialect, 'headers'>
+  dialect: Pick<WireFormat, 'headers'>
 ): Headers {
   const headers = new Headers({ ...currentHeaders(options) })
   const own = {
@@ -100,18 +100,18 @@ export function headersFor(
 
 /** The result in a JSON answer. A JSON-RPC error in the body takes precedence over the status. */
 async function answerIn(response: Response, url: string, read: (answer: unknown) => unknown): Promise<unknown> {
-  const text = await jsonText(response, url)
-  if (response.ok) return read(parsed(text, url))
+  const text = await readJsonText(response, url)
+  if (response.ok) return read(parseResponse(text, url))
   const error = jsonRpcErrorIn(text)
-  throw failureOf(response, error && fromWireError(error))
+  throw callErrorOf(response, error && fromWireError(error))
 }
 
 /** The text of a JSON answer. Throws for another media type: the error for its status, or InvalidAgentResponse. */
-export async function jsonText(response: Response, url: string): Promise<string> {
+export async function readJsonText(response: Response, url: string): Promise<string> {
   const type = mediaType(response)
   if (isJsonType(type)) return wholeBody(response)
   discard(response)
-  throw response.ok ? invalid(url, `answered with ${type}, not with JSON`) : failureOf(response)
+  throw response.ok ? invalid(url, `answered with ${type}, not with JSON`) : callErrorOf(response)
 }
 
 /** The result in a JSON-RPC response. Throws the error in it. */
@@ -124,7 +124,7 @@ function resultIn(answer: unknown, id: number, url: string): unknown {
 }
 
 /** Parses JSON. Throws InvalidAgentResponse if it is invalid. */
-export function parsed(text: string, url: string): unknown {
+export function parseResponse(text: string, url: string): unknown {
   const value = tryParse(text)
   if (value === undefined) throw invalid(url, 'sent a response that is not JSON')
   return value

@@ -6,13 +6,20 @@ import { httpAddress } from '../hosts.ts'
 import { backOffOptions, type PlacedOptions } from '../options.ts'
 import { hasStream, type RequestFrame } from '../requests.ts'
 import type { ConnectionLost } from '../retries/lost-errors.ts'
-import { CarriedCalls } from '../retries/retried-calls.ts'
+import { HttpCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
-import { type AgentTransport, eventsOf, failureOf, fromRpcStatus, mediaType, sendRequest } from './http.ts'
-import { headersFor, jsonText, parsed, tryParse } from './json-rpc.ts'
+import {
+  type AgentTransport,
+  readServerSentEvents,
+  callErrorOf,
+  fromRpcStatus,
+  mediaType,
+  sendRequest
+} from './http.ts'
+import { jsonRpcHeaders, readJsonText, parseResponse, tryParse } from './json-rpc.ts'
 
 /** A request of REST: `path` begins with a slash, and has the query. */
-export interface RestRequest {
+export interface RestOperation {
   readonly verb: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   readonly body?: object | undefined
@@ -21,7 +28,7 @@ export interface RestRequest {
 /** The REST of a version of A2A. */
 export interface RestDialect {
   /** The request for a method. Throws UnsupportedOperation if the version has none. */
-  request(frame: RequestFrame): RestRequest
+  request(frame: RequestFrame): RestOperation
   /** The service parameters of a request, as headers. */
   headers(parameters: Record<string, string>): Record<string, string>
   /** The agent's error in an answer or an event; `undefined` if it has none. */
@@ -51,17 +58,21 @@ export async function openRest(
   dialect = CURRENT
 ): Promise<Calls> {
   const carrier = restCarrier(trimmedEnd(httpAddress(url), '/'), options, dialect)
-  return new CarriedCalls({ carrier, way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
+  return new HttpCalls({
+    transport: carrier,
+    state: new TransportState(url, isReliable),
+    backOff: backOffOptions(options)
+  })
 }
 
 /** A streaming call that is answered with JSON has one event. Answers have the limits of JSON-RPC. */
 function restCarrier(address: string, options: PlacedOptions, dialect: RestDialect): AgentTransport {
   return {
-    carry: async (frame, hearer, signal) => {
+    send: async (frame, hearer, signal) => {
       const { verb, path, body } = dialect.request(frame)
       const isStreaming = hasStream(frame.method)
       const url = `${address}${path}`
-      const headers = headersFor(frame, isStreaming, options, dialect)
+      const headers = jsonRpcHeaders(frame, isStreaming, options, dialect)
       headers.set('accept', isStreaming ? `text/event-stream, ${ACCEPTED}` : ACCEPTED)
       const response = await sendRequest(
         url,
@@ -70,17 +81,17 @@ function restCarrier(address: string, options: PlacedOptions, dialect: RestDiale
         frame.method
       )
       const tell = (text: string) => {
-        const answer = parsed(text, url)
+        const answer = parseResponse(text, url)
         const error = dialect.error(answer)
         if (error) throw error
         hearer.result(dialect.result(frame.method, answer))
       }
       if (response.ok) hearer.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
-        for await (const data of eventsOf(response)) tell(data)
+        for await (const data of readServerSentEvents(response)) tell(data)
         return
       }
-      const text = await jsonText(response, url)
+      const text = await readJsonText(response, url)
       if (!response.ok) throw failureIn(response, dialect.error(tryParse(text)))
       tell(text === '' && verb === 'DELETE' ? '{}' : text)
       hearer.ended()
@@ -91,15 +102,15 @@ function restCarrier(address: string, options: PlacedOptions, dialect: RestDiale
 
 /** The error of a response that is not OK: the agent's own error, else by the status with the agent's message. */
 function failureIn(response: Response, error: A2AError | undefined): A2AError | ConnectionLost {
-  const bare = failureOf(response)
+  const bare = callErrorOf(response)
   if (!error) return bare
-  if (error.code !== 'InternalError' || response.status === 500) return failureOf(response, error)
+  if (error.code !== 'InternalError' || response.status === 500) return callErrorOf(response, error)
   return isA2AError(bare) ? new A2AError(bare.code, error.message, { cause: error }) : bare
 }
 
 const CONFIGS = '/tasks/{taskId}/pushNotificationConfigs'
 
-type Route = readonly [verb: RestRequest['verb'], path: string]
+type Route = readonly [verb: RestOperation['verb'], path: string]
 
 /** The route of each method (§11.3), whose parameters are in braces. */
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
@@ -117,7 +128,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 ])
 
 /** The request for a method of 1.0: the tenant and ids are in the path, all else in the query or the body. */
-function requestOf({ method, params }: RequestFrame): RestRequest {
+function requestOf({ method, params }: RequestFrame): RestOperation {
   const [verb, template] = ROUTES.get(method) as Route
   const { tenant = '', ...given } = params as { readonly tenant?: string; readonly [name: string]: unknown }
   const others = new Map(Object.entries(given).filter(([, value]) => value !== undefined && value !== null))

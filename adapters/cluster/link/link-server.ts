@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import { OUTCOME_UNKNOWN } from '../../../machines/protocol/errors.ts'
-import type { Member } from '../../../runtime/operations/cluster.ts'
+import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
 import {
-  ASKED,
+  REQUEST_FRAMES,
   isProof,
   NO_NODE,
   NUMBERED,
   OTHER_SECRET,
-  parsed,
+  parseFrame,
   PROVED,
   proofOf,
   readFrame,
-  toWireError,
-  type Answer,
-  type Asked
+  toFrameError,
+  type NodeAnswer,
+  type NodeRequestFrame
 } from './frames.ts'
 import { DEFAULT_WAYS, type LinkWays } from './link.ts'
 import type { LinkSocket, ListenPlace } from './network.ts'
@@ -44,7 +44,7 @@ interface Running {
 
 /** Serves the shards of this node to other nodes. */
 export class LinkServer {
-  readonly #member: Member
+  readonly #member: ClusterMember
   readonly #shards: Shards
   readonly #secret: string
   readonly #clock: Clock
@@ -57,7 +57,7 @@ export class LinkServer {
 
   private constructor(
     place: ListenPlace,
-    member: Member,
+    member: ClusterMember,
     shards: Shards,
     secret: string,
     { network, clock }: LinkWays
@@ -72,7 +72,7 @@ export class LinkServer {
   /** Listens. Rejects if the port is taken. */
   static async listen(
     place: ListenPlace,
-    member: Member,
+    member: ClusterMember,
     shards: Shards,
     secret: string,
     ways = DEFAULT_WAYS
@@ -156,12 +156,12 @@ export class LinkServer {
   /** A request that this node does not know may be of a newer one. */
   #receive(socket: LinkSocket, running: Map<number, Running>, data: unknown): void {
     const { id } = readFrame(NUMBERED, data)
-    const { value } = tryDecode(ASKED, parsed(data))
+    const { value } = tryDecode(REQUEST_FRAMES, parseFrame(data))
     if (value) this.#take(socket, running, value)
     else say(socket, id, { error: { message: 'This node does not know the request of the other.' } })
   }
 
-  #take(socket: LinkSocket, running: Map<number, Running>, asked: Asked): void {
+  #take(socket: LinkSocket, running: Map<number, Running>, asked: NodeRequestFrame): void {
     const { id } = asked
     if ('stop' in asked) {
       running.get(id)?.stop()
@@ -180,17 +180,17 @@ export class LinkServer {
     else {
       const abort = new AbortController()
       running.set(id, { stop: () => abort.abort() })
-      void this.#answer(socket, running, id, this.#member.make(asked.change, asked.request, asked.shard, abort.signal))
+      void this.#answer(socket, running, id, this.#member.run(asked.change, asked.request, asked.shard, abort.signal))
     }
   }
 
   async #answer(socket: LinkSocket, running: Map<number, Running>, id: number, made: Promise<unknown>): Promise<void> {
     const answer = await made.then(
-      (answer: unknown): Answer => ({ answer: answer ?? null }),
-      (error: unknown): Answer =>
+      (answer: unknown): NodeAnswer => ({ answer: answer ?? null }),
+      (error: unknown): NodeAnswer =>
         error === NOT_OWNER
           ? { moved: true }
-          : { error: toWireError(error), ...(error === OUTCOME_UNKNOWN && { isUnknown: true }) }
+          : { error: toFrameError(error), ...(error === OUTCOME_UNKNOWN && { isUnknown: true }) }
     )
     running.delete(id)
     say(socket, id, answer)
@@ -200,7 +200,7 @@ export class LinkServer {
   async #watch(
     socket: LinkSocket,
     running: Map<number, Running>,
-    { id, watch, scope, shard }: Extract<Asked, { watch: string }>
+    { id, watch, scope, shard }: Extract<NodeRequestFrame, { watch: string }>
   ): Promise<void> {
     const moved = () => {
       running.delete(id)
@@ -208,7 +208,7 @@ export class LinkServer {
     }
     const stop = this.#member.listen(watch, {
       scope,
-      told: events =>
+      onEvents: events =>
         say(
           socket,
           id,
@@ -216,8 +216,8 @@ export class LinkServer {
             ? { told: events }
             : { advanced: Math.max(...events.map(({ generation }) => generation)) }
         ),
-      advanced: generation => say(socket, id, { advanced: generation }),
-      closed: moved
+      onGap: generation => say(socket, id, { advanced: generation }),
+      onClosed: moved
     })
     running.set(id, { shard, stop })
     try {
@@ -231,6 +231,6 @@ export class LinkServer {
   }
 }
 
-function say(socket: LinkSocket, id: number, answer: Answer): void {
+function say(socket: LinkSocket, id: number, answer: NodeAnswer): void {
   if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ id, ...answer }))
 }

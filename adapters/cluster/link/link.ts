@@ -5,15 +5,15 @@ import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 import {
   ANSWERED,
-  fromWireError,
+  fromFrameError,
   GREETING,
   isProof,
   OTHER_SECRET,
   proofOf,
   readFrame,
   WELCOME,
-  type Answer,
-  type Asked,
+  type NodeAnswer,
+  type NodeRequestFrame,
   type Request
 } from './frames.ts'
 import { SILENT_MS, webSockets, type LinkSocket, type Network } from './network.ts'
@@ -43,15 +43,15 @@ export interface LinkWays {
 
 export const DEFAULT_WAYS: LinkWays = { network: webSockets, clock: systemClock }
 
-type Heard = (answer: Answer | 'lost') => void
+type AnswerListener = (answer: NodeAnswer | 'lost') => void
 
 /** The connection of this node to another, opened when it is needed and after a failure. */
-export class Link {
+export class NodeLink {
   readonly #address: string
   readonly #secret: string
   readonly #ways: LinkWays
   readonly #report: (fault: LinkFault) => void
-  readonly #heard = new Map<number, Heard>()
+  readonly #listeners = new Map<number, AnswerListener>()
   #socket: LinkSocket | undefined
   #opening: Promise<LinkSocket> | undefined
   #isClosed = false
@@ -71,7 +71,7 @@ export class Link {
 
   /** Whether nothing is asked. */
   get isIdle(): boolean {
-    return this.#heard.size === 0
+    return this.#listeners.size === 0
   }
 
   /**
@@ -94,7 +94,7 @@ export class Link {
         if (answer === 'unsent' || answer === 'lost') return reject(new LinkLost(answer === 'lost'))
         stop()
         if ('moved' in answer) reject(NOT_OWNER)
-        else if ('error' in answer) reject(answer.isUnknown ? OUTCOME_UNKNOWN : fromWireError(answer.error))
+        else if ('error' in answer) reject(answer.isUnknown ? OUTCOME_UNKNOWN : fromFrameError(answer.error))
         else resolve((answer as { readonly answer: unknown }).answer)
       }).stop
       const abort = () => {
@@ -108,11 +108,11 @@ export class Link {
   /** Sends a request, and calls `heard` with every answer. `unsent` and `lost` are the last. */
   ask(
     request: Request,
-    heard: (answer: Answer | 'unsent' | 'lost') => void
+    heard: (answer: NodeAnswer | 'unsent' | 'lost') => void
   ): { readonly stop: () => void; readonly say: (erased: boolean) => void } {
     const id = (this.#next += 1)
     let isOver = false
-    const send = (frame: Asked) =>
+    const send = (frame: NodeRequestFrame) =>
       this.#opening?.then(
         socket => socket.send(JSON.stringify(frame)),
         () => {}
@@ -121,13 +121,13 @@ export class Link {
       const socket = await this.#open().catch(() => undefined)
       if (isOver) return
       if (!socket) return heard('unsent')
-      this.#heard.set(id, heard)
-      socket.send(JSON.stringify({ id, ...request } satisfies Asked))
+      this.#listeners.set(id, heard)
+      socket.send(JSON.stringify({ id, ...request } satisfies NodeRequestFrame))
     }
     void begin()
     const stop = () => {
       isOver = true
-      if (this.#heard.delete(id)) void send({ id, stop: true })
+      if (this.#listeners.delete(id)) void send({ id, stop: true })
     }
     return { stop, say: erased => void send({ id, erased }) }
   }
@@ -165,7 +165,7 @@ export class Link {
         heard()
         if (isProved) {
           const answered = readFrame(ANSWERED, data)
-          return this.#heard.get(answered.id)?.(answered)
+          return this.#listeners.get(answered.id)?.(answered)
         }
         if (theirs === undefined) {
           theirs = readFrame(GREETING, data).number
@@ -190,8 +190,8 @@ export class Link {
         this.#opening = undefined
         if (code === OTHER_SECRET) fault = 'has another secret'
         if (!isProved && !this.#isClosed) this.#fail(fault)
-        const lost = [...this.#heard.values()]
-        this.#heard.clear()
+        const lost = [...this.#listeners.values()]
+        this.#listeners.clear()
         for (const tell of lost) tell('lost')
         reject(new LinkLost(false))
       })

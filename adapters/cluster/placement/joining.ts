@@ -154,7 +154,7 @@ interface WantedOwner {
  * The node that should own each shard: one as new as the shard's last owner. If no such node has been there for a while, also one with an
  * older agent, but never one that knows only older formats.
  */
-export class Wanted {
+export class OwnerSelection {
   /** The versions of nodes that were seen not long ago, with the last time. */
   readonly #seen = new Map<string, { readonly version: NodeVersion; readonly atMs: number }>()
   #firstMs: number | undefined

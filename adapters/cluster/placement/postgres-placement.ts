@@ -1,14 +1,14 @@
 import { type Clock, systemClock } from '../../../runtime/ports/clock.ts'
 import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
-import { MIGRATIONS } from '../../postgres/schema/migrate.ts'
+import { POSTGRES_MIGRATIONS } from '../../postgres/schema/migrate.ts'
 import type { Ownership, ShardOwner } from '../../postgres/session/owner.ts'
 import type { PostgresPool } from '../../postgres/session/pool.ts'
 import { checkedDatabase, checkServer } from '../../postgres/session/server-checks.ts'
-import { overloaded, reasonOf, Session } from '../../postgres/session/session.ts'
+import { overloadedError, postgresReasonOf, Session } from '../../postgres/session/session.ts'
 import { StorageError, thisHolder } from '../../rows/damage.ts'
 import { readStatus } from '../status.ts'
-import { joinCluster, JoinPauses, JoinRefused, SignsOfLife, storedSecret, Wanted } from './joining.ts'
+import { joinCluster, JoinPauses, JoinRefused, SignsOfLife, storedSecret, OwnerSelection } from './joining.ts'
 import type { Placement, Seat } from './placement.ts'
 import {
   BEAT,
@@ -21,7 +21,7 @@ import {
   openWatch,
   readLocks,
   TAKE,
-  versionIn,
+  parseNodeVersion,
   VERSIONS,
   versionText
 } from './statements.ts'
@@ -85,7 +85,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
   /** The owners of shards; undefined for a session that is no node. */
   #owners = new Map<number, string | undefined>()
   #nodes: readonly SeenNode[] = []
-  readonly #wanted = new Wanted()
+  readonly #wanted = new OwnerSelection()
   /** The version of each shard's last owner. */
   #versions: readonly NodeVersion[] = []
   #changedAtMs = 0
@@ -98,7 +98,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
   #isLeaving = false
   /** Ends the pause of the loop. */
   #wake = () => {}
-  #said: string | undefined
+  #loggedReason: string | undefined
 
   private constructor(options: PostgresPlacementOptions, shards: number, time: SharedClock, secret: string) {
     this.#options = options
@@ -114,7 +114,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
       const session = await Session.open(pool, schema)
       try {
         const found = await checkedDatabase(session, options, logger)
-        if (found.version < MIGRATIONS.length)
+        if (found.version < POSTGRES_MIGRATIONS.length)
           throw new StorageError(
             `${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`
           )
@@ -130,7 +130,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
     } catch (error) {
       throw error instanceof StorageError
         ? error
-        : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
+        : new StorageError(`${place} cannot be used: ${postgresReasonOf(error)}.`, { cause: error })
     }
   }
 
@@ -139,12 +139,12 @@ export class PostgresPlacement implements Placement, ShardOwner {
   }
 
   get owned(): Ownership {
-    if (!this.#owned) throw overloaded()
+    if (!this.#owned) throw overloadedError()
     return this.#owned
   }
 
   async status(): Promise<ClusterStatus> {
-    if (!this.#watch) throw overloaded()
+    if (!this.#watch) throw overloadedError()
     return readStatus(this.#watch)
   }
 
@@ -174,7 +174,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
     if (!this.#isLeaving)
       logger.warn('the node has lost its session: other nodes take its shards', {
         database: place,
-        reason: reasonOf(error),
+        reason: postgresReasonOf(error),
         shards: shards.length
       })
     this.#seat?.lost(shards)
@@ -204,7 +204,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
         await owned.session.once('DELETE FROM nodes WHERE address = $1 AND pid = $2', [seat.address, this.#pid])
       } catch (error) {
         // PostgreSQL takes the shards away when the session ends.
-        this.#options.logger.warn('the node could not hand its shards over', { reason: reasonOf(error) })
+        this.#options.logger.warn('the node could not hand its shards over', { reason: postgresReasonOf(error) })
       }
       this.#owned = undefined
       owned.session.close()
@@ -219,14 +219,14 @@ export class PostgresPlacement implements Placement, ShardOwner {
       try {
         if (!this.#owned) await this.#enter(seat)
         await this.#look(seat)
-        this.#said = undefined
+        this.#loggedReason = undefined
       } catch (error) {
         this.#watch?.close()
         this.#watch = undefined
-        if (reasonOf(error) !== this.#said)
+        if (postgresReasonOf(error) !== this.#loggedReason)
           logger.warn('the node cannot take part in the cluster now', {
             database: place,
-            reason: (this.#said = reasonOf(error))
+            reason: (this.#loggedReason = postgresReasonOf(error))
           })
         if (error instanceof JoinRefused) {
           this.refused += 1
@@ -314,7 +314,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
     this.#nodes = nodes
     // A new owner has its locks before its version can be read.
     if (owners.size < this.shards || clock.now() - this.#changedAtMs <= RECENT_MS)
-      this.#versions = (await watch.rows(VERSIONS)).map(([version]) => versionIn(version))
+      this.#versions = (await watch.rows(VERSIONS)).map(([version]) => parseNodeVersion(version))
     if (hasChanged) seat.changed()
     await this.#balance(seat)
   }

@@ -120,7 +120,7 @@ export async function readLocks(session: Session): Promise<Lock[]> {
     address: address ?? undefined,
     takes: takes === 't',
     beats: String(beats),
-    version: versionIn(version)
+    version: parseNodeVersion(version)
   }))
 }
 
@@ -169,6 +169,6 @@ export function versionText(version: NodeVersion): string {
   return `{${version.join()}}`
 }
 
-export function versionIn(text: string | null | undefined): NodeVersion {
+export function parseNodeVersion(text: string | null | undefined): NodeVersion {
   return text ? text.slice(1, -1).split(',').map(Number) : []
 }

@@ -11,7 +11,7 @@ import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { currentHeaders, type PlacedOptions } from '../../client/options.ts'
 
 /** The terms of a call. */
-export interface Terms {
+export interface WireTerms {
   /** `A2A-Version`; empty: none is sent. Default: that of the caller. */
   readonly version?: string
   readonly extensions?: readonly string[]
@@ -26,16 +26,16 @@ export interface Terms {
 }
 
 /** A minimal client. Its params and results are unvalidated wire JSON. */
-export interface Caller {
-  /** Calls an operation. Rejects with a {@link Refusal}, or with another error if the answer is not A2A. */
-  call(method: OperationMethod, params: object, terms?: Terms): Promise<Answer>
-  stream(method: OperationMethod, params: object, terms?: Terms): Stream
+export interface WireCaller {
+  /** Calls an operation. Rejects with a {@link WireRefusal}, or with another error if the answer is not A2A. */
+  call(method: OperationMethod, params: object, terms?: WireTerms): Promise<CallAnswer>
+  stream(method: OperationMethod, params: object, terms?: WireTerms): Stream
   /** Sends text unchanged, on bindings with JSON-RPC envelopes, and returns the response. */
   readonly raw?: (text: string) => Promise<Record<string, unknown>>
   close(): void
 }
 
-export interface Answer {
+export interface CallAnswer {
   readonly result: unknown
   /** The extensions that the answer lists as active. */
   readonly extensions: string
@@ -43,7 +43,7 @@ export interface Answer {
 
 /** An open stream. */
 export interface Stream {
-  /** The next event; `undefined` after a normal end. Rejects with a {@link Refusal}. */
+  /** The next event; `undefined` after a normal end. Rejects with a {@link WireRefusal}. */
   next(): Promise<StreamResponse | undefined>
   /** Cancels the stream. */
   leave(): void
@@ -53,10 +53,10 @@ export interface Stream {
 export type Note = (id: number, isMet: boolean, wanted: string, found: unknown) => void
 
 /** Ignores findings. */
-export const unheard: Note = () => {}
+export const ignoreFinding: Note = () => {}
 
 /** An error in the form of its binding. */
-export class Refusal extends Error {
+export class WireRefusal extends Error {
   /** Its code on this binding: `-32001`, `404 NOT_FOUND`, `NOT_FOUND`. */
   readonly native: string
   readonly details: readonly ErrorDetail[]
@@ -88,7 +88,7 @@ export class Refusal extends Error {
 }
 
 /** The headers for terms (§3.2.6). The name of the extensions header depends on the version. */
-export function headersOf(terms: Terms, extensionsHeader = 'a2a-extensions'): Record<string, string> {
+export function termsHeaders(terms: WireTerms, extensionsHeader = 'a2a-extensions'): Record<string, string> {
   const { version = '', extensions = [], parameters = {} } = terms
   return {
     ...(version !== '' && { 'a2a-version': version }),
@@ -99,13 +99,13 @@ export function headersOf(terms: Terms, extensionsHeader = 'a2a-extensions'): Re
 }
 
 /** The identity of the caller, for the URL and the headers of a request. */
-export function accessOf({ access = {}, credentials }: Terms): PlacedOptions {
+export function accessOf({ access = {}, credentials }: WireTerms): PlacedOptions {
   if (credentials === undefined) return access
   return credentials === '' ? {} : { headers: { authorization: `Bearer ${credentials}` } }
 }
 
 /** The bounds of a test on one binding. */
-export interface Bounds {
+export interface TestBounds {
   /** The time limit of an answer, and of silence on a stream. */
   readonly answerMs: number
   readonly requests: number

@@ -2,9 +2,9 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, type ErrorCode, ERRORS } from '../../../machines/protocol/errors.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import type { PlacedOptions } from '../../client/options.ts'
-import { eventsOf, mediaType, sendRequest, wholeBody } from '../../client/transports/http.ts'
-import { fieldsOf } from '../requirements/needs.ts'
-import { type Note, Refusal } from './caller.ts'
+import { readServerSentEvents, mediaType, sendRequest, wholeBody } from '../../client/transports/http.ts'
+import { objectMembersOf } from '../requirements/needs.ts'
+import { type Note, WireRefusal } from './caller.ts'
 
 /** An HTTP answer: JSON, or a stream of events. */
 export interface HttpAnswer {
@@ -27,7 +27,7 @@ export async function exchange(
   const response = await send(url, init, access)
   const type = mediaType(response)
   if (type !== 'text/event-stream') return { response, json: jsonIn(await wholeBody(response), response) }
-  const events = eventsOf(response)
+  const events = readServerSentEvents(response)
   const next = async () => {
     const { done, value } = await events.next()
     return done ? undefined : parsed(value, 'an event')
@@ -40,7 +40,7 @@ function jsonIn(text: string, { ok, status }: Response): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Refusal(String(status), text.slice(0, 120), [])
+    throw new WireRefusal(String(status), text.slice(0, 120), [])
   }
 }
 
@@ -67,7 +67,7 @@ export interface RpcResponse {
 
 /** The result in the response to a request id. Throws its error, and InvalidAgentResponse for an invalid response. */
 export function resultOf(response: unknown, id: unknown, note: Note): unknown {
-  const { jsonrpc, id: found, result, error } = fieldsOf(response)
+  const { jsonrpc, id: found, result, error } = objectMembersOf(response)
   note(14, jsonrpc === '2.0' && found === id, `jsonrpc "2.0" and id ${JSON.stringify(id)}`, response)
   if (error !== undefined && error !== null) throw rpcRefusal(error, note)
   if (result === undefined)
@@ -95,17 +95,17 @@ export const asItIs: Translation = {
 }
 
 /** Reads the error of a JSON-RPC response (§9.5), and records its format. */
-function rpcRefusal(error: unknown, note: Note): Refusal {
-  const { code, message, data } = fieldsOf(error)
+function rpcRefusal(error: unknown, note: Note): WireRefusal {
+  const { code, message, data } = objectMembersOf(error)
   noteShape(note, Number.isInteger(code) && typeof message === 'string', data, error)
-  const refusal = new Refusal(String(code), String(message), data)
+  const refusal = new WireRefusal(String(code), String(message), data)
   noteCode(note, refusal, ({ code: number }) => number === code)
   return refusal
 }
 
 /** Reads the error of a REST answer (§11.6), and records its format. */
-export function restRefusal(status: number, error: unknown, note: Note): Refusal {
-  const { code, status: name, message, details } = fieldsOf(error)
+export function restRefusal(status: number, error: unknown, note: Note): WireRefusal {
+  const { code, status: name, message, details } = objectMembersOf(error)
   note(
     98,
     code === status && typeof name === 'string' && typeof message === 'string',
@@ -113,7 +113,11 @@ export function restRefusal(status: number, error: unknown, note: Note): Refusal
     { http: status, error }
   )
   noteShape(note, Number.isInteger(code) && typeof message === 'string', details, error)
-  const refusal = new Refusal(typeof name === 'string' ? `${status} ${name}` : String(status), String(message), details)
+  const refusal = new WireRefusal(
+    typeof name === 'string' ? `${status} ${name}` : String(status),
+    String(message),
+    details
+  )
   noteCode(note, refusal, ({ http }) => http === status)
   return refusal
 }
@@ -126,7 +130,11 @@ function noteShape(note: Note, isWhole: boolean, details: unknown, error: unknow
 }
 
 /** If ErrorInfo identifies the error, the binding's own code must match it. */
-function noteCode(note: Note, { reason, native }: Refusal, fits: (row: (typeof ERRORS)[ErrorCode]) => boolean): void {
+function noteCode(
+  note: Note,
+  { reason, native }: WireRefusal,
+  fits: (row: (typeof ERRORS)[ErrorCode]) => boolean
+): void {
   const row = Object.values(ERRORS).find(({ reason: known }) => known === reason)
   if (row) note(96, fits(row), `${row.reason} is ${row.code} by JSON-RPC, HTTP ${row.http} by REST`, native)
 }

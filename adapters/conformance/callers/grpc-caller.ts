@@ -5,9 +5,9 @@ import * as wire from '@bufbuild/protobuf/wire'
 import * as grpc from '@grpc/grpc-js'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
-import { addressOf, detailsOf } from '../../client/transports/official/grpc.ts'
+import { grpcTargetOf, statusDetailsOf } from '../../client/transports/official/grpc.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
-import { type Caller, headersOf, Refusal, type Terms } from './caller.ts'
+import { type WireCaller, termsHeaders, WireRefusal, type WireTerms } from './caller.ts'
 
 checkPackages(['@a2a-js/sdk', '@bufbuild/protobuf', '@grpc/grpc-js'])
 
@@ -57,14 +57,14 @@ type Method = (
 ) => grpc.ClientUnaryCall & grpc.ClientReadableStream<never>
 
 /** A gRPC client (§10) with the messages of the official SDK. `url` is `host:port`; without TLS if the host is this machine. */
-export function grpcCaller(url: string, usual: Terms): Caller {
+export function grpcCaller(url: string, usual: WireTerms): WireCaller {
   const Client = grpc.makeGenericClientConstructor(A2AService, 'A2AService')
-  const { target, isPlain } = addressOf(url)
+  const { target, isPlain } = grpcTargetOf(url)
   const client = new Client(target, isPlain ? grpc.credentials.createInsecure() : grpc.credentials.createSsl())
   const methods = client as unknown as Readonly<Record<OperationName, Method>>
-  const metadataOf = (terms: Terms) => {
+  const metadataOf = (terms: WireTerms) => {
     const metadata = new grpc.Metadata()
-    for (const [name, value] of Object.entries(headersOf({ ...usual, ...terms }))) metadata.set(name, value)
+    for (const [name, value] of Object.entries(termsHeaders({ ...usual, ...terms }))) metadata.set(name, value)
     return metadata
   }
   return {
@@ -105,11 +105,11 @@ export function grpcCaller(url: string, usual: Terms): Caller {
 }
 
 /** The status of a call, with the ErrorInfo in its trailing metadata. */
-function refusalIn({ code, details, metadata }: grpc.ServiceError): Refusal {
+function refusalIn({ code, details, metadata }: grpc.ServiceError): WireRefusal {
   const found = metadata.get(GRPC_STATUS_DETAILS_BIN) as Buffer[]
-  return new Refusal(
+  return new WireRefusal(
     grpc.status[code] ?? String(code),
     details,
-    found.flatMap(status => detailsOf(wire, status))
+    found.flatMap(status => statusDetailsOf(wire, status))
   )
 }

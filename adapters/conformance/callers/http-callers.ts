@@ -1,27 +1,27 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { isJsonType, mediaType } from '../../client/transports/http.ts'
-import { fieldsOf } from '../requirements/needs.ts'
-import { accessOf, type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
+import { objectMembersOf } from '../requirements/needs.ts'
+import { accessOf, type WireCaller, termsHeaders, type Note, type WireTerms, ignoreFinding } from './caller.ts'
 import { asItIs, exchange, type HttpAnswer, restRefusal, resultOf, type Translation } from './exchange.ts'
 
 /** A client over JSON-RPC and HTTP (§9), in a version of A2A. */
 export function jsonRpcCaller(
   url: string,
-  usual: Terms,
-  note: Note = unheard,
+  usual: WireTerms,
+  note: Note = ignoreFinding,
   { extensionsHeader, ...translation }: Translation = asItIs
-): Caller {
+): WireCaller {
   let lastId = 0
-  const post = (body: string, terms: Terms) => {
+  const post = (body: string, terms: WireTerms) => {
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      ...headersOf({ ...usual, ...terms }, extensionsHeader)
+      ...termsHeaders({ ...usual, ...terms }, extensionsHeader)
     }
     return exchange(url, { method: 'POST', body, headers, signal: terms.cut ?? null }, accessOf({ ...usual, ...terms }))
   }
-  const ask = async (method: string, params: unknown, terms: Terms) => {
+  const ask = async (method: string, params: unknown, terms: WireTerms) => {
     lastId += 1
     // Alternates between both types of request ids.
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
@@ -108,9 +108,14 @@ const ROUTES: Readonly<Record<OperationMethod, Route>> = {
 }
 
 /** A REST client, in a version of A2A. `address`: the base URL without a trailing slash. */
-export function restCaller(address: string, usual: Terms, note: Note = unheard, shape: Shape = AS_IT_IS): Caller {
+export function restCaller(
+  address: string,
+  usual: WireTerms,
+  note: Note = ignoreFinding,
+  shape: Shape = AS_IT_IS
+): WireCaller {
   const { prefix, extendedCard, extensionsHeader } = shape
-  const ask = async (operation: OperationMethod, params: object, terms: Terms) => {
+  const ask = async (operation: OperationMethod, params: object, terms: WireTerms) => {
     const { verb, path, others } = placed(
       operation === 'GetExtendedAgentCard' ? ['GET', extendedCard] : ROUTES[operation],
       params
@@ -122,7 +127,7 @@ export function restCaller(address: string, usual: Terms, note: Note = unheard, 
     const headers = {
       ...(isPost && { 'content-type': shape.mediaType }),
       accept: `${shape.mediaType}, text/event-stream`,
-      ...headersOf({ ...usual, ...terms }, extensionsHeader)
+      ...termsHeaders({ ...usual, ...terms }, extensionsHeader)
     }
     const answer = await exchange(
       `${address}${prefix}${path}${query}`,
@@ -183,7 +188,7 @@ function placed(
 
 /** The body of an answer, or an event. Throws its error (§11.6), which in a stream has a code of its own, since the status came before. */
 function restResult({ response: { status, ok }, next }: HttpAnswer, json: unknown, note: Note): unknown {
-  const { error } = fieldsOf(json)
+  const { error } = objectMembersOf(json)
   if (ok && error === undefined) return json
-  throw restRefusal(next ? Number(fieldsOf(error).code) : status, error, note)
+  throw restRefusal(next ? Number(objectMembersOf(error).code) : status, error, note)
 }

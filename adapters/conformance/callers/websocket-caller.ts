@@ -5,29 +5,29 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { SERVICE_PARAMETERS, WEBSOCKET_SUBPROTOCOL } from '../../../machines/protocol/uris.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 import { currentAddress } from '../../client/options.ts'
-import { accessOf, type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
+import { accessOf, type WireCaller, termsHeaders, type Note, type WireTerms, ignoreFinding } from './caller.ts'
 import { asItIs, resultOf, type RpcResponse, type Translation } from './exchange.ts'
 
 /** A WebSocket client according to docs/websocket-binding.md, in a version of A2A. The next call restores a lost connection. */
 export function webSocketCaller(
   url: string,
-  usual: Terms,
-  note: Note = unheard,
+  usual: WireTerms,
+  note: Note = ignoreFinding,
   translation: Translation = asItIs
-): Caller {
+): WireCaller {
   let lastId = 0
   let socket: FrameSocket | undefined
   const connection = () => {
     if (!socket || socket.isClosed)
-      socket = new FrameSocket(currentAddress(url, accessOf(usual)), headersOf(usual, translation.extensionsHeader))
+      socket = new FrameSocket(currentAddress(url, accessOf(usual)), termsHeaders(usual, translation.extensionsHeader))
     return socket
   }
-  const begin = (method: string, params: unknown, terms: Terms) => {
+  const begin = (method: string, params: unknown, terms: WireTerms) => {
     lastId += 1
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
     const given = {
       ...(terms.version === '' && { 'a2a-version': '' }),
-      ...headersOf(terms, translation.extensionsHeader)
+      ...termsHeaders(terms, translation.extensionsHeader)
     }
     const own = Object.keys(given).length > 0 && { [SERVICE_PARAMETERS]: given }
     const used = connection()
@@ -115,7 +115,7 @@ export class FrameSocket {
     })
     this.#socket.on('error', ({ message }) => this.#ended(message))
     this.#socket.on('close', (code, reason) => this.#ended(`closed with ${code} ${String(reason)}`.trim()))
-    onReceived(this.#socket, 'message', (data: Buffer) => this.#heard(data.toString('utf8')))
+    onReceived(this.#socket, 'message', (data: Buffer) => this.#onFrame(data.toString('utf8')))
   }
 
   get isClosed(): boolean {
@@ -143,7 +143,7 @@ export class FrameSocket {
     this.#socket.terminate()
   }
 
-  #heard(text: string): void {
+  #onFrame(text: string): void {
     const frame = parsed(text)
     const entry = isObject(frame) ? this.#waiting.get(frame.id) : undefined
     // A frame with an unknown id counts as the answer to the last request, with a wrong id.

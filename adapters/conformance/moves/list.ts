@@ -9,7 +9,7 @@ import type { BindingTest } from '../binding-test.ts'
 const TASKS = 3
 
 /** Opens more tasks in a context, and lists them: pages, order, filters (§3.1.4). */
-export async function list(subject: SubjectUnderTest): Promise<void> {
+export async function checkListTasks(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const { contextId = '' } = subject.task
   const tasks = [subject.id, ...(await more(subject, contextId))]

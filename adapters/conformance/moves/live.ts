@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import type { Listening } from '../binding-test.ts'
-import { artifactsTold, noteChunks, noteStopped } from './opening.ts'
-import { fieldsOf, outcomeText, refusalText } from '../requirements/needs.ts'
+import type { StreamObserver } from '../binding-test.ts'
+import { streamedArtifacts, noteChunks, noteStopped } from './opening.ts'
+import { objectMembersOf, outcomeText, actualErrorText } from '../requirements/needs.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Waits for the task, with streams open. */
-export async function follow(subject: SubjectUnderTest): Promise<void> {
+export async function followLiveTask(subject: SubjectUnderTest): Promise<void> {
   const streams = await witnesses(subject)
   await subject.readUntil(() => subject.isStopped)
-  await noteTold(subject, streams)
+  await checkStreams(subject, streams)
 }
 
 /** CancelTask of a live task: the returned task is canceled at once or later (§3.1.5). */
@@ -26,7 +26,7 @@ export async function cancel(subject: SubjectUnderTest): Promise<void> {
       76,
       outcome.refusal.code === 'TaskNotCancelable',
       'the task, or TaskNotCancelable',
-      refusalText(outcome.refusal)
+      actualErrorText(outcome.refusal)
     )
   } else {
     trial.options.ledger.learn('live')
@@ -35,7 +35,7 @@ export async function cancel(subject: SubjectUnderTest): Promise<void> {
     const isOver = await subject.readUntil(() => subject.course.isOver)
     trial.check(76, isOver, 'a task that is canceled, after CancelTask gave it', subject.task.status)
   }
-  await noteTold(subject, streams)
+  await checkStreams(subject, streams)
 }
 
 /** An answer to a question: the context is that of the task (§3.4.3), which continues until it stops again. */
@@ -49,7 +49,7 @@ export async function answer(subject: SubjectUnderTest): Promise<void> {
   if (isAuthorization) trial.check(142, 'result' in outcome, 'a message that is taken', outcomeText(outcome))
   // An agent may refuse an answer.
   if ('refusal' in outcome) return leave(streams)
-  const { task, message } = fieldsOf(outcome.result)
+  const { task, message } = objectMembersOf(outcome.result)
   if (isObject(message)) {
     trial.check(33, message.contextId === contextId, `contextId ${contextId}`, message)
     return leave(streams)
@@ -57,14 +57,14 @@ export async function answer(subject: SubjectUnderTest): Promise<void> {
   const seen = subject.see(task)
   trial.check(33, seen.id === id && seen.contextId === contextId, `the task ${id} with contextId ${contextId}`, seen)
   await noteStopped(subject, seen.status.state, seen.artifacts)
-  await noteTold(subject, streams)
+  await checkStreams(subject, streams)
 }
 
 /** Opens three subscriptions, which begin with the current task (§3.1.6), and closes the first. Empty if the task has ended. */
-async function witnesses(subject: SubjectUnderTest): Promise<Listening[]> {
+async function witnesses(subject: SubjectUnderTest): Promise<StreamObserver[]> {
   const { trial, id } = subject
   if (!trial.options.card.streaming) return []
-  const streams: Listening[] = []
+  const streams: StreamObserver[] = []
   for (let count = 0; count < 3; count += 1) {
     const stream = trial.stream([57], 'SubscribeToTask', { id })
     const first = await stream.next()
@@ -74,7 +74,7 @@ async function witnesses(subject: SubjectUnderTest): Promise<Listening[]> {
       57,
       first !== undefined && isTask(first, id),
       `first the task ${id}`,
-      stream.refusal ? refusalText(stream.refusal) : (first ?? 'a stream that ends at once')
+      stream.refusal ? actualErrorText(stream.refusal) : (first ?? 'a stream that ends at once')
     )
     if (first === undefined || !isTask(first, id)) break
     if (subject.isStopped)
@@ -92,7 +92,7 @@ async function witnesses(subject: SubjectUnderTest): Promise<Listening[]> {
 }
 
 /** Checks the streams of an ended task: equal events in one order (§3.5.2), none missing or twice, ending with the task (§3.1.6). */
-async function noteTold(subject: SubjectUnderTest, streams: readonly Listening[]): Promise<void> {
+async function checkStreams(subject: SubjectUnderTest, streams: readonly StreamObserver[]): Promise<void> {
   const { trial, course } = subject
   if (!course.isOver) return leave(streams)
   for (const stream of streams) {
@@ -110,7 +110,7 @@ async function noteTold(subject: SubjectUnderTest, streams: readonly Listening[]
       `the end of the task, ${course.state}`,
       stream.events.at(-1)
     )
-    noteChunks(trial, 62, artifactsTold(stream.events), await subject.read(), 'a subscription')
+    noteChunks(trial, 62, streamedArtifacts(stream.events), await subject.read(), 'a subscription')
   }
   const [one, other] = streams
   if (!one || !other) return
@@ -128,6 +128,6 @@ function isTask(event: StreamResponse, id: string): event is Extract<StreamRespo
   return 'task' in event && isObject(event.task) && event.task.id === id
 }
 
-function leave(streams: readonly Listening[]): void {
+function leave(streams: readonly StreamObserver[]): void {
   for (const stream of streams) stream.leave()
 }

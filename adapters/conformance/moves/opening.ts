@@ -4,7 +4,7 @@ import type { Artifact, StreamResponse, Task } from '../../../machines/protocol/
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { type BindingTest, type Rest, stateIn } from '../binding-test.ts'
 import { Unanswered } from '../callers/caller.ts'
-import { fieldsOf, itemsOf, refusalText } from '../requirements/needs.ts'
+import { objectMembersOf, itemsOf, actualErrorText } from '../requirements/needs.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** The time between first and last event that distinguishes progress from an answer at the end. */
@@ -22,7 +22,7 @@ export async function stream(subject: SubjectUnderTest): Promise<void> {
     49,
     listening.refusal?.code !== 'UnsupportedOperation',
     'streaming, as the card says',
-    listening.refusal && refusalText(listening.refusal)
+    listening.refusal && actualErrorText(listening.refusal)
   )
   if (first === undefined) return
   const beganMs = clock.now()
@@ -35,7 +35,7 @@ export async function stream(subject: SubjectUnderTest): Promise<void> {
       listening.events.length === 1 ? 'a stream that stays open' : listening.events
     )
     listening.leave()
-    await replied(subject, fieldsOf(first.message))
+    await replied(subject, objectMembersOf(first.message))
     return
   }
   if (!('task' in first)) {
@@ -78,7 +78,7 @@ export async function stream(subject: SubjectUnderTest): Promise<void> {
     `the state that the stream told, ${course.state}`,
     task.status.state
   )
-  noteChunks(trial, 64, artifactsTold(events), task, 'the stream')
+  noteChunks(trial, 64, streamedArtifacts(events), task, 'the stream')
 }
 
 /** SendMessage with returnImmediately, and with the client's own contextId. */
@@ -168,10 +168,10 @@ async function answered(
   trial.opens()
   const outcome = await trial.ask(ids, 'SendMessage', request)
   if ('refusal' in outcome) {
-    trial.refusals.add(refusalText(outcome.refusal))
+    trial.refusals.add(actualErrorText(outcome.refusal))
     return undefined
   }
-  const { task, message } = fieldsOf(outcome.result)
+  const { task, message } = objectMembersOf(outcome.result)
   trial.options.ledger.learn('answer')
   trial.check(25, isObject(task) !== isObject(message), '{ task } or { message }', outcome.result)
   if (isObject(message)) {
@@ -234,13 +234,13 @@ function noteWaiting({ trial }: SubjectUnderTest, events: readonly StreamRespons
 }
 
 /** The artifacts in the events of a stream, which begins with a task (§4.2.2): their parts by id. */
-export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
+export function streamedArtifacts(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
   let told = new Map<string, readonly unknown[]>()
   for (const event of events) {
     if ('task' in event) told = contentsOf(event.task)
     if (!('artifactUpdate' in event)) continue
-    const { artifact, append } = fieldsOf(event.artifactUpdate)
-    const { artifactId, parts } = fieldsOf(artifact)
+    const { artifact, append } = objectMembersOf(event.artifactUpdate)
+    const { artifactId, parts } = objectMembersOf(artifact)
     told.set(String(artifactId), [...(append === true ? itemsOf(told.get(String(artifactId))) : []), ...itemsOf(parts)])
   }
   return told
@@ -272,8 +272,8 @@ export function noteChunks(
 
 function contentsOf(task: unknown): Map<string, readonly unknown[]> {
   return new Map(
-    itemsOf(fieldsOf(task).artifacts)
-      .map(fieldsOf)
+    itemsOf(objectMembersOf(task).artifacts)
+      .map(objectMembersOf)
       .map(({ artifactId, parts }) => [String(artifactId), itemsOf(parts)])
   )
 }
@@ -284,6 +284,6 @@ function textsOf(contents: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap
 }
 
 function textIn(part: unknown): string {
-  const { text } = fieldsOf(part)
+  const { text } = objectMembersOf(part)
   return typeof text === 'string' ? text : JSON.stringify(part)
 }

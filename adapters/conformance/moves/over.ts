@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
-import { fieldsOf, itemsOf, outcomeText } from '../requirements/needs.ts'
+import { objectMembersOf, itemsOf, outcomeText } from '../requirements/needs.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Reads a stopped task twice: reading changes nothing (§3.3.1). */
-export async function read(subject: SubjectUnderTest): Promise<void> {
+export async function readTwice(subject: SubjectUnderTest): Promise<void> {
   const { trial } = subject
   const one = await subject.read()
   trial.check(65, one.id === subject.id, 'the task', one)
@@ -15,7 +15,7 @@ export async function read(subject: SubjectUnderTest): Promise<void> {
 }
 
 /** The history has at most the requested length (§3.2.4), and contains the sent messages unchanged (§3.7). */
-export async function readHistory(subject: SubjectUnderTest): Promise<void> {
+export async function checkHistory(subject: SubjectUnderTest): Promise<void> {
   const { trial, sent } = subject
   const all = itemsOf((await subject.read()).history)
   const one = itemsOf((await subject.read([66], { historyLength: 1 })).history)
@@ -27,7 +27,7 @@ export async function readHistory(subject: SubjectUnderTest): Promise<void> {
   trial.check(66, history === undefined, 'no member history, for historyLength 0', history, false)
   const kept = sent.flatMap(({ messageId, parts }) =>
     all
-      .map(fieldsOf)
+      .map(objectMembersOf)
       .filter(message => message.messageId === messageId)
       .map(message => ({ parts, found: message.parts }))
   )
@@ -57,12 +57,12 @@ export async function nameAnotherContext(subject: SubjectUnderTest): Promise<voi
 }
 
 /** A message to an ended task (§3.1.1). */
-export async function message(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
+export async function sendToEndedTask(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   await subject.trial.refused(27, wanted, 'SendMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
 /** The same with SendStreamingMessage (§3.1.2). */
-export async function messageByStream(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
+export async function streamToEndedTask(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const { trial } = subject
   if (trial.options.card.streaming)
     await trial.refused(52, wanted, 'SendStreamingMessage', subject.says(subject.text, { taskId: subject.id }))
@@ -118,7 +118,7 @@ export async function keepWebhooks(subject: SubjectUnderTest): Promise<void> {
   // A server may refuse an unreachable URL.
   if ('refusal' in made) return
   ledger.learn('webhookTaken')
-  const { id } = fieldsOf(made.result)
+  const { id } = objectMembersOf(made.result)
   trial.check(82, typeof id === 'string' && id !== '', 'the configuration, with an id', made.result)
   const found = await trial.ask([84], 'GetTaskPushNotificationConfig', { taskId, id })
   if ('refusal' in found) await subject.read()
@@ -156,6 +156,6 @@ const NOWHERE = 'https://webhook.invalid/'
 
 function textOf(parts: unknown): string {
   return itemsOf(parts)
-    .map(part => String(fieldsOf(part).text))
+    .map(part => String(objectMembersOf(part).text))
     .join('')
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { BindingTest } from '../binding-test.ts'
-import { fieldsOf, outcomeText, refusalText } from '../requirements/needs.ts'
+import { objectMembersOf, outcomeText, actualErrorText } from '../requirements/needs.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Requests an unknown task with each operation. */
@@ -34,7 +34,7 @@ export async function sendBadRequests({ trial, text }: SubjectUnderTest, wanted:
       99,
       /part/i.test(noParts.message) || noParts.fields.some(field => String(field).includes('parts')),
       'a refusal that names parts',
-      refusalText(noParts),
+      actualErrorText(noParts),
       false
     )
   const { messageId: _, ...nameless } = message
@@ -45,7 +45,7 @@ export async function sendBadRequests({ trial, text }: SubjectUnderTest, wanted:
       6,
       /message_?id/i.test(noId.message) || noId.fields.some(field => String(field).includes('messageId')),
       'a refusal that names messageId',
-      refusalText(noId),
+      actualErrorText(noId),
       false
     )
   if (!trial.options.card.inputModes.some(mode => mode.includes('*'))) {
@@ -88,7 +88,7 @@ export async function sendBadEnvelopes({ trial }: SubjectUnderTest): Promise<voi
   for (const [text, code] of codes) {
     const answer = await trial.raw([17], text)
     if (!answer) return
-    const error = fieldsOf(answer.error)
+    const error = objectMembersOf(answer.error)
     trial.check(17, error.code === code, `the error ${code}`, answer)
     if (code === -32700)
       trial.check(
@@ -201,7 +201,7 @@ async function badList(trial: BindingTest, field: string, value: unknown, wanted
   const refusal = await trial.refused(75, wanted, 'ListTasks', { [field]: value })
   if (!refusal) return
   const words = `${refusal.message} ${refusal.fields.join(' ')}`.toLowerCase().replaceAll(/[_ ]/g, '')
-  trial.check(75, words.includes(field.toLowerCase()), `a refusal that names ${field}`, refusalText(refusal), false)
+  trial.check(75, words.includes(field.toLowerCase()), `a refusal that names ${field}`, actualErrorText(refusal), false)
 }
 
 function opening(text: string) {

@@ -8,9 +8,9 @@ import { afterRefusal } from '../../client/credentials.ts'
 import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../../client/options.ts'
 import { ConnectionLost, nobodyAnswers } from '../../client/retries/lost-errors.ts'
 import { discard, sendRequest } from '../../client/transports/http.ts'
-import { Refusal } from '../callers/caller.ts'
+import { WireRefusal } from '../callers/caller.ts'
 import { exchange } from '../callers/exchange.ts'
-import { fieldsOf, itemsOf, offeredIn } from './needs.ts'
+import { objectMembersOf, itemsOf, offeredIn } from './needs.ts'
 import type { Ledger } from './ledger.ts'
 
 /** A fetched, unvalidated card. */
@@ -54,7 +54,7 @@ async function documentAt(url: URL, access: CardAccess, signal: AbortSignal): Pr
     if (!response.ok) return cardError(url.href, response.status, used)
     return { url, card: json, headers: response.headers, again: await statusAgain(url, response.headers, used, signal) }
   } catch (error) {
-    if (error instanceof Refusal) return cardError(url.href, Number(error.native), used)
+    if (error instanceof WireRefusal) return cardError(url.href, Number(error.native), used)
     if (error instanceof ConnectionLost || signal.aborted) throw nobodyAnswers(url.href, error)
     throw error
   }
@@ -90,7 +90,7 @@ export function noteCard({ url, card, headers, again }: FoundCard, ledger: Ledge
   const { violations = [] } = tryDecode(AgentCardSchema, card, 'card')
   check(117, violations.length === 0, 'the required fields', violations)
   const own = offeredIn(card).interfaces
-  const listed = itemsOf(fieldsOf(card).supportedInterfaces)
+  const listed = itemsOf(objectMembersOf(card).supportedInterfaces)
   check(118, own.length === listed.length, 'url, protocolBinding and protocolVersion of each interface', listed)
   check(
     120,

@@ -9,7 +9,7 @@ export interface Finding {
 }
 
 /** The result of one requirement on one binding. */
-export interface Verdict {
+export interface RequirementResult {
   readonly requirement: Requirement
   /** `warning`: a SHOULD, or something that A2A leaves open, is violated. */
   readonly outcome: 'passed' | 'failed' | 'warning' | 'skipped'
@@ -27,10 +27,10 @@ export class Ledger {
   readonly #findings = new Map<number, { finding: Finding; isMust: boolean }[]>()
   readonly #facts: Set<Need>
 
-  readonly #missed: (verdict: Verdict) => void
+  readonly #missed: (verdict: RequirementResult) => void
 
   /** `facts`: what is known at the beginning. `missed` is called with each new finding. */
-  constructor(facts: Iterable<Need>, missed: (verdict: Verdict) => void) {
+  constructor(facts: Iterable<Need>, missed: (verdict: RequirementResult) => void) {
     this.#facts = new Set(facts)
     this.#missed = missed
   }
@@ -56,11 +56,11 @@ export class Ledger {
   }
 
   /** A verdict for each requirement, in order. */
-  verdicts(): Verdict[] {
+  verdicts(): RequirementResult[] {
     return REQUIREMENTS.map(requirement => this.#verdict(requirement))
   }
 
-  #verdict(requirement: Requirement): Verdict {
+  #verdict(requirement: Requirement): RequirementResult {
     const { id, needs } = requirement
     const found = this.#findings.get(id) ?? []
     const findings = found.map(({ finding }) => finding)

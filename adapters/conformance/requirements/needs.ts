@@ -6,7 +6,7 @@ import { message } from '../../../machines/protocol/codec/message.ts'
 import { type ErrorCode, ERRORS } from '../../../machines/protocol/errors.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from '../../../machines/protocol/security.ts'
 import type { Binding } from '../../client/card/bindings.ts'
-import type { Refusal, Terms } from '../callers/caller.ts'
+import type { WireRefusal, WireTerms } from '../callers/caller.ts'
 
 /** The prerequisites of requirements, with the reason for skipping if one is missing. */
 export const NEEDS = {
@@ -60,7 +60,7 @@ export type Need = keyof typeof NEEDS
 export const NOT_REACHED = 'its prerequisites were not reached: see the failures, or the bounds of the test'
 
 /** The content of a card that tests use. Other errors in the card do not stop them. */
-export interface Offered {
+export interface TestedCard {
   readonly name: string
   readonly interfaces: readonly AgentInterface[]
   readonly streaming: boolean
@@ -76,7 +76,7 @@ export interface Offered {
 }
 
 /** An interface under test. */
-export interface Offer {
+export interface TestedInterface {
   readonly binding: Binding
   readonly url: string
   readonly tenant: string | undefined
@@ -90,9 +90,10 @@ const SecuritySchema = message({
 })
 
 /** Reads a card leniently. */
-export function offeredIn(card: unknown): Offered {
-  const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } = fieldsOf(card)
-  const { streaming, pushNotifications, extendedAgentCard, extensions } = fieldsOf(capabilities)
+export function offeredIn(card: unknown): TestedCard {
+  const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } =
+    objectMembersOf(card)
+  const { streaming, pushNotifications, extendedAgentCard, extensions } = objectMembersOf(capabilities)
   const listed = objects(extensions).filter(({ uri }) => typeof uri === 'string') as {
     uri: string
     required?: unknown
@@ -125,12 +126,12 @@ function texts(value: unknown): string[] {
 }
 
 /** An expected error: `TaskNotFound (-32001)`. */
-export function errorText(code: ErrorCode): string {
+export function expectedErrorText(code: ErrorCode): string {
   return `${code} (${ERRORS[code].code}, HTTP ${ERRORS[code].http})`
 }
 
 /** The unusual terms of a call. */
-export function termsText({ version, extensions, credentials }: Terms): string {
+export function termsText({ version, extensions, credentials }: WireTerms): string {
   const told = [
     ...(version === undefined ? [] : [version === '' ? 'without A2A-Version' : `A2A-Version: ${version}`]),
     ...(extensions === undefined ? [] : [`A2A-Extensions: ${extensions.join(', ')}`]),
@@ -140,22 +141,22 @@ export function termsText({ version, extensions, credentials }: Terms): string {
 }
 
 /** An actual error. */
-export function refusalText({ native, message, reason, code }: Refusal): string {
+export function actualErrorText({ native, message, reason, code }: WireRefusal): string {
   return `${native}${code ? ` ${code}` : ''}${typeof reason === 'string' ? ` (${reason})` : ''}: ${message}`
 }
 
 /** An actual value as text. */
-export function shown(found: unknown): string {
+export function valueText(found: unknown): string {
   return typeof found === 'string' ? found : (JSON.stringify(found) ?? 'nothing')
 }
 
 /** The answer to a call as text. */
-export function outcomeText(outcome: Outcome): string {
-  return 'refusal' in outcome ? refusalText(outcome.refusal) : shown(outcome.result)
+export function outcomeText(outcome: OperationOutcome): string {
+  return 'refusal' in outcome ? actualErrorText(outcome.refusal) : valueText(outcome.result)
 }
 
 /** The members of an untrusted value; empty unless it is an object. */
-export function fieldsOf(value: unknown): Record<string, unknown> {
+export function objectMembersOf(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {}
 }
 
@@ -165,4 +166,6 @@ export function itemsOf(value: unknown): readonly unknown[] {
 }
 
 /** The answer to an operation: a result or an error. */
-export type Outcome = { readonly result: unknown; readonly extensions: string } | { readonly refusal: Refusal }
+export type OperationOutcome =
+  | { readonly result: unknown; readonly extensions: string }
+  | { readonly refusal: WireRefusal }

@@ -2,7 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { type Commit, type ContextKey, contextName, type Erasure, isErased } from '../../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../../runtime/telemetry-port.ts'
-import type { ContextRow } from '../feed.ts'
+import type { InspectedContext } from '../feed.ts'
 import { type Kept, Recent, shownWords, wordsOf } from '../recorder/recent.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 
@@ -27,7 +27,7 @@ export interface ListedContext extends Kept {
   title: string | undefined
   readonly openedMs: number
   changedMs: number
-  offer: ContextRow['offer']
+  offer: InspectedContext['offer']
 }
 
 /** Receives changes of contexts. */
@@ -35,7 +35,7 @@ export interface ContextListener {
   changedContext(context: ListedContext): void
   removedContext(context: ListedContext): void
   /** A turn of a context added messages. */
-  said(commit: Commit): void
+  onMessages(commit: Commit): void
 }
 
 /** What the index needs. */
@@ -130,7 +130,7 @@ export class ContextIndex {
         offer,
         isChanged: false
       })
-    if (first !== undefined) this.#listener.said(commit)
+    if (first !== undefined) this.#listener.onMessages(commit)
     if (!known && expected > 0) void this.#addTitle(name, key)
   }
 
@@ -143,7 +143,7 @@ export class ContextIndex {
   }
 
   /** A context for pages. */
-  rowOf(context: ListedContext): ContextRow {
+  rowOf(context: ListedContext): InspectedContext {
     const {
       key: { tenant, principal, contextId },
       words,
@@ -196,7 +196,7 @@ export class ContextIndex {
 }
 
 /** The standing offer of a context's negotiation, if any. */
-function offerIn(root: AnyActorRef): ContextRow['offer'] {
+function offerIn(root: AnyActorRef): InspectedContext['offer'] {
   const { children } = root.getSnapshot() as { readonly children: Readonly<Record<string, AnyActorRef | undefined>> }
   const context: unknown = children['bargaining']?.getSnapshot()?.context
   const standing = isObject(context) ? context['standing'] : undefined

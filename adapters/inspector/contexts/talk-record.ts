@@ -1,18 +1,18 @@
 import type { Part } from '../../../machines/protocol/parts.ts'
 import type { Commit, ContextKey, MessageRow } from '../../../runtime/store/store.ts'
 import type { Observation } from '../../../runtime/telemetry-port.ts'
-import type { Said } from '../feed.ts'
+import type { WatchedMessage } from '../feed.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 
 /** The messages of a context that a page gets: the newest, in both measures. */
-export const SAID_MESSAGES = 500
-const SAID_BYTES = 4 * 1024 * 1024
+export const TALK_MESSAGES = 500
+const TALK_BYTES = 4 * 1024 * 1024
 
 /** The largest message without a task that a page gets whole, as JSON. */
 const MOST_CHARACTERS = 1024 * 1024
 
 /** What the record needs. */
-export interface TalkSources {
+export interface TalkRecordSources {
   readonly readMessages: Observation['store']['readMessages']
   readonly redact: Redact
   /** When the messages of a context were committed, by their ids, as far as that is known. */
@@ -22,50 +22,52 @@ export interface TalkSources {
 /** The messages of one context for one page: those that are stored, then those of each commit. */
 export class TalkRecord {
   readonly contextId: string
-  readonly #sources: TalkSources
-  #waiting: Said[] = []
+  readonly #sources: TalkRecordSources
+  #waiting: WatchedMessage[] = []
   #isRead = false
-  #isTaken = false
+  #isSent = false
 
-  constructor(contextId: string, sources: TalkSources) {
+  constructor(contextId: string, sources: TalkRecordSources) {
     this.contextId = contextId
     this.#sources = sources
   }
 
   /** Reads the stored messages. Those of commits meanwhile come after them. */
   async read(key: ContextKey): Promise<void> {
-    const rows = await this.#sources.readMessages(key, SAID_MESSAGES, { bytes: SAID_BYTES })
+    const rows = await this.#sources.readMessages(key, TALK_MESSAGES, { bytes: TALK_BYTES })
     const meanwhile = this.#waiting
     this.#waiting = []
     this.#isRead = true
     const known = new Set(rows.map(({ message }) => message.messageId))
     const times = this.#sources.timesOf(key)
     this.#add([
-      ...rows.map(row => this.#said(key, row, times.get(row.message.messageId))),
+      ...rows.map(row => this.#toMessage(key, row, times.get(row.message.messageId))),
       ...meanwhile.filter(({ messageId }) => !known.has(messageId))
     ])
   }
 
   committed({ key, log, atMs }: Commit): void {
-    const said = log.filter((entry): entry is MessageRow => 'message' in entry).map(row => this.#said(key, row, atMs))
+    const said = log
+      .filter((entry): entry is MessageRow => 'message' in entry)
+      .map(row => this.#toMessage(key, row, atMs))
     if (this.#isRead) this.#add(said)
     else this.#waiting.push(...said)
   }
 
   /** The messages since the last call; `undefined` if there are none, or before the stored ones were read. */
-  take(): Said[] | undefined {
-    if (!this.#isRead || (this.#isTaken && this.#waiting.length === 0)) return undefined
-    this.#isTaken = true
+  take(): WatchedMessage[] | undefined {
+    if (!this.#isRead || (this.#isSent && this.#waiting.length === 0)) return undefined
+    this.#isSent = true
     const taken = this.#waiting
     this.#waiting = []
     return taken
   }
 
-  #add(said: readonly Said[]): void {
-    this.#waiting = [...this.#waiting, ...said].slice(-SAID_MESSAGES)
+  #add(said: readonly WatchedMessage[]): void {
+    this.#waiting = [...this.#waiting, ...said].slice(-TALK_MESSAGES)
   }
 
-  #said(key: ContextKey, { message, taskId, generation }: MessageRow, atMs: number | undefined): Said {
+  #toMessage(key: ContextKey, { message, taskId, generation }: MessageRow, atMs: number | undefined): WatchedMessage {
     const { messageId } = message
     const time = atMs !== undefined && { atMs }
     if (taskId !== undefined) return { messageId, ...time, taskId, generation: generation ?? 0 }

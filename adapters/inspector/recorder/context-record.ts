@@ -4,7 +4,7 @@ import type { Commit, ContextKey } from '../../../runtime/store/store.ts'
 import type { LiveActors } from '../../../runtime/telemetry-port.ts'
 import { hostOf } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { type ActorEntry, entryOf, type SeenStep, sizeOf } from './seen-step.ts'
+import { type ActorEntry, entryOf, type SeenStep, stepSizeOf } from './seen-step.ts'
 import { Ring } from './frame-log.ts'
 
 /** The number of steps kept per context. */
@@ -237,7 +237,7 @@ export class ContextRecord {
     if (!to) return
     if (kind === 'microstep') to.hasStepped = true
     const { turnNumber: turn } = hostOf(system)
-    const bytes = sizeOf(event)
+    const bytes = stepSizeOf(event)
     const replaced = this.steps.push({
       n: this.steps.last + 1,
       atMs: this.#clock.now(),

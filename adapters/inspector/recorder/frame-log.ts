@@ -1,6 +1,6 @@
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Direction, Tap } from '../../entry/connection.ts'
-import type { Frame } from '../feed.ts'
+import type { TrafficFrame } from '../feed.ts'
 import type { Redact } from './seen-step.ts'
 
 /** The number of frames kept. */
@@ -12,9 +12,9 @@ const KEPT_TEXT = 2 * LONGEST_TEXT
 
 /** Records the frames of the agent's connections, while a page requests them. */
 export class FrameLog {
-  readonly frames = new Ring<Frame>(REMEMBERED_FRAMES)
+  readonly frames = new Ring<TrafficFrame>(REMEMBERED_FRAMES)
   readonly #tap: Tap
-  readonly #listen: NonNullable<Tap['heard']>
+  readonly #listen: NonNullable<Tap['onFrame']>
   #readers = 0
 
   constructor(tap: Tap, clock: Clock, stirred: () => void) {
@@ -35,16 +35,16 @@ export class FrameLog {
   /** Starts recording. Returns the function that stops it, after as many calls as there were starts. */
   open(): () => void {
     this.#readers += 1
-    this.#tap.heard = this.#listen
+    this.#tap.onFrame = this.#listen
     return () => {
       this.#readers -= 1
-      if (this.#readers === 0) this.#tap.heard = undefined
+      if (this.#readers === 0) this.#tap.onFrame = undefined
     }
   }
 }
 
 /** A frame for pages. */
-export function shownFrame(frame: Frame, redact: Redact): Frame {
+export function shownFrame(frame: TrafficFrame, redact: Redact): TrafficFrame {
   const text = redact(frame.text)
   return { ...frame, text: typeof text === 'string' ? text.slice(0, LONGEST_TEXT) : '' }
 }

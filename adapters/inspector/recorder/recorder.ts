@@ -32,7 +32,7 @@ export class Recorder {
   readonly #records = new ReleasingMap<ContextRecord>()
   /** The ids of watched contexts, once per watcher. */
   readonly #watched: string[] = []
-  readonly #room = new TokenBucket(RECORDED_A_MINUTE)
+  readonly #budget = new TokenBucket(RECORDED_A_MINUTE)
   #bytes = 0
   readonly #mostBytes: number
 
@@ -77,7 +77,7 @@ export class Recorder {
   entered(actors: LiveActors): void {
     const { name } = actors
     this.#live.set(name, actors)
-    if (this.#records.has(name) || this.isWatched(actors.key.contextId) || this.#hasRoom()) this.#record(actors)
+    if (this.#records.has(name) || this.isWatched(actors.key.contextId) || this.#useBudget()) this.#record(actors)
   }
 
   left({ name }: LiveActors): void {
@@ -143,10 +143,10 @@ export class Recorder {
     }
   }
 
-  #hasRoom(): boolean {
+  #useBudget(): boolean {
     const nowMs = this.#clock.now()
-    if (this.#room.waitMs(1, nowMs) > 0) return false
-    this.#room.use(1, nowMs)
+    if (this.#budget.waitMs(1, nowMs) > 0) return false
+    this.#budget.use(1, nowMs)
     return true
   }
 }

@@ -1,12 +1,12 @@
 import type { AnyActorRef, AnyEventObject, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { transitionName } from '../../../runtime/xstate/transition-counter.ts'
-import type { ActorKind, ActorRow, ChartId, ShownEvent, Step } from '../feed.ts'
+import type { ActorKind, ActorRow, ChartId, ShownEvent, ActorStep } from '../feed.ts'
 
 /** A recorded, unformatted step. */
 export interface SeenStep {
   readonly n: number
   readonly atMs: number
-  readonly kind: Step['kind']
+  readonly kind: ActorStep['kind']
   readonly from: string | undefined
   readonly to: ActorEntry
   readonly event: AnyEventObject
@@ -28,7 +28,7 @@ const MOST_VALUES = 1000
 const LARGE_EVENT_BYTES = 1024 * 1024
 
 /** The approximate size of a step with this event, in memory. Looks at a bounded number of values, and allocates nothing. */
-export function sizeOf(event: AnyEventObject): number {
+export function stepSizeOf(event: AnyEventObject): number {
   left = MOST_VALUES
   const bytes = STEP_BYTES + valueSize(event)
   return left < 0 ? bytes + LARGE_EVENT_BYTES : bytes
@@ -65,7 +65,7 @@ const names = new WeakMap<AnyTransitionDefinition, string>()
 export function shownStep(
   { n, atMs, kind, from, to, event, nodes, transitions, generation }: SeenStep,
   redact: Redact
-): Step {
+): ActorStep {
   const { id, taskId } = to
   return {
     n,

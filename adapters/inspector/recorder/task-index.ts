@@ -3,7 +3,7 @@ import type { Message } from '../../../machines/protocol/parts.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { type Commit, type ContextKey, type Erasure, isErased, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { Observation } from '../../../runtime/telemetry-port.ts'
-import type { TaskRow } from '../feed.ts'
+import type { InspectedTask } from '../feed.ts'
 import { type Kept, Recent, shownTitle, wordsOf } from './recent.ts'
 import type { Redact } from './seen-step.ts'
 
@@ -11,10 +11,10 @@ import type { Redact } from './seen-step.ts'
 export const KNOWN_TASKS = 10_000
 
 /** A listed task, which changes in place. Its row is made when a page gets it. */
-export interface ListedTask extends Kept {
+export interface IndexedTask extends Kept {
   readonly taskId: string
   readonly key: ContextKey
-  state: TaskRow['state']
+  state: InspectedTask['state']
   generation: number
   openedMs: number
   changedMs: number
@@ -29,29 +29,29 @@ export interface ListedTask extends Kept {
 }
 
 /** A stored task. */
-export interface StoredTask extends Pick<ListedTask, 'openedMs' | 'words' | 'agreed'> {
+export interface TaskFacts extends Pick<IndexedTask, 'openedMs' | 'words' | 'agreed'> {
   readonly taskId: string
   readonly key: ContextKey
-  readonly state: TaskRow['state']
+  readonly state: InspectedTask['state']
   readonly generation: number
   readonly changedMs: number
 }
 
 /** Receives changes of tasks. */
 export interface TaskListener {
-  changed(task: ListedTask): void
-  removed(task: ListedTask): void
+  changed(task: IndexedTask): void
+  removed(task: IndexedTask): void
 }
 
 interface IndexListener extends TaskListener {
   /** A task changed whose opening was not seen. */
-  missing?(task: ListedTask): void
+  missing?(task: IndexedTask): void
 }
 
 /** The tasks of all contexts, from commits. */
 export class TaskIndex {
   /** By id. */
-  readonly #tasks = new Recent<ListedTask>(KNOWN_TASKS)
+  readonly #tasks = new Recent<IndexedTask>(KNOWN_TASKS)
   readonly #redact: Redact
   readonly #listener: IndexListener
 
@@ -60,12 +60,12 @@ export class TaskIndex {
     this.#listener = listener
   }
 
-  get(taskId: string): ListedTask | undefined {
+  get(taskId: string): IndexedTask | undefined {
     return this.#tasks.get(taskId)
   }
 
   /** All tasks, last changed first. */
-  get newest(): ListedTask[] {
+  get newest(): IndexedTask[] {
     return this.#tasks.values().toSorted((a, b) => b.changedMs - a.changedMs)
   }
 
@@ -89,7 +89,7 @@ export class TaskIndex {
   }
 
   /** Adds a stored task. If it has changed since, only its opening is used. */
-  read({ taskId, key, state, generation, openedMs, changedMs, words, agreed }: StoredTask): void {
+  read({ taskId, key, state, generation, openedMs, changedMs, words, agreed }: TaskFacts): void {
     const known = this.#tasks.get(taskId)
     if (known?.isUnread) {
       Object.assign(known, { openedMs, words, agreed, title: undefined, isUnread: false })
@@ -119,7 +119,7 @@ export class TaskIndex {
   }
 
   /** A task for pages. */
-  rowOf(task: ListedTask): TaskRow {
+  rowOf(task: IndexedTask): InspectedTask {
     const {
       taskId,
       key: { tenant, principal, contextId },
@@ -143,7 +143,7 @@ export class TaskIndex {
     }
   }
 
-  #list(taskId: string, state: TaskRow['state'], generation: number, { key, atMs, log }: Commit): void {
+  #list(taskId: string, state: InspectedTask['state'], generation: number, { key, atMs, log }: Commit): void {
     let opening: Message | undefined
     let first: TaskEvent | undefined
     for (const entry of log.filter(entry => entry.taskId === taskId)) {
@@ -152,7 +152,7 @@ export class TaskIndex {
       } else if (entry.generation === 1) first = entry
     }
     const words = opening ? wordsOf(opening) : ''
-    const task: ListedTask = {
+    const task: IndexedTask = {
       taskId,
       key,
       state,
@@ -169,7 +169,7 @@ export class TaskIndex {
     if (!opening) this.#listener.missing?.(task)
   }
 
-  #add(task: ListedTask): void {
+  #add(task: IndexedTask): void {
     const displaced = this.#tasks.add(task.taskId, task)
     this.#listener.changed(task)
     if (displaced) this.#listener.removed(displaced)
@@ -194,14 +194,14 @@ const PAGE = 100
 /** When a stored task was opened, as far as the store has its first event, and its opening. */
 export async function openingOf(
   store: Observation['store'],
-  { taskId, key, openedMs }: ListedTask
-): Promise<Pick<StoredTask, 'openedMs' | 'words' | 'agreed'>> {
+  { taskId, key, openedMs }: IndexedTask
+): Promise<Pick<TaskFacts, 'openedMs' | 'words' | 'agreed'>> {
   const [[first], [opening]] = await Promise.all([
     store.readEvents(key, taskId, 0, 1),
     store.readTaskMessages(key, taskId, 0, 1)
   ])
   return {
-    openedMs: openedIn(first) ?? openedMs,
+    openedMs: openingTimeMs(first) ?? openedMs,
     words: opening ? wordsOf(opening.message) : '',
     agreed: agreedIn(first)
   }
@@ -211,7 +211,7 @@ export async function openingOf(
 export async function* earlierTasks(
   store: Observation['store'],
   scopes: readonly Scope[]
-): AsyncGenerator<StoredTask, void, undefined> {
+): AsyncGenerator<TaskFacts, void, undefined> {
   for (const { tenant, principal } of scopes) {
     const scope = { tenant, principal }
     let read = 0
@@ -228,7 +228,7 @@ export async function* earlierTasks(
           key: { ...scope, contextId },
           state: status.state,
           generation,
-          openedMs: openedIn(first) ?? changedMs,
+          openedMs: openingTimeMs(first) ?? changedMs,
           changedMs,
           words: opening ? wordsOf(opening) : '',
           agreed: opening && agreedOf(metadata)
@@ -242,7 +242,7 @@ export async function* earlierTasks(
 }
 
 /** When a task was opened, by its first event. */
-function openedIn(first: TaskEvent | undefined): number | undefined {
+function openingTimeMs(first: TaskEvent | undefined): number | undefined {
   return first && 'statusUpdate' in first.update ? msOf(first.update.statusUpdate.status.timestamp) : undefined
 }
 

@@ -1,7 +1,7 @@
 import type { Part } from '../../../machines/protocol/parts.ts'
 import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
-import type { Step } from '../feed.ts'
+import type { ActorStep } from '../feed.ts'
 
 /** The path of an actor through its chart, as far as it was recorded. */
 export interface ChartPath {
@@ -10,7 +10,7 @@ export interface ChartPath {
   /** All states of the path. */
   readonly visited: ReadonlySet<string>
   /** The names of all transitions of the path. */
-  readonly taken: ReadonlySet<string>
+  readonly transitions: ReadonlySet<string>
   /** The transitions of the last step. */
   readonly last: readonly string[]
   readonly stops: readonly Stop[]
@@ -23,7 +23,7 @@ interface Stop {
 }
 
 /** The path of an actor's steps. `now`: its current states, if known. */
-export function pathOf(steps: readonly Step[], now?: readonly string[]): ChartPath {
+export function chartPathOf(steps: readonly ActorStep[], now?: readonly string[]): ChartPath {
   const visited = new Set<string>(now)
   const taken = new Set<string>()
   for (const { states = [], transitions = [] } of steps) {
@@ -34,11 +34,17 @@ export function pathOf(steps: readonly Step[], now?: readonly string[]): ChartPa
     }
   }
   const last = steps.at(-1)
-  return { active: now ?? last?.states ?? [], visited, taken, last: last?.transitions ?? [], stops: stopsOf(steps) }
+  return {
+    active: now ?? last?.states ?? [],
+    visited,
+    transitions: taken,
+    last: last?.transitions ?? [],
+    stops: stopsOf(steps)
+  }
 }
 
 /** If the first recorded step has a transition, its source state is the first stop. */
-function stopsOf(steps: readonly Step[]): Stop[] {
+function stopsOf(steps: readonly ActorStep[]): Stop[] {
   const [first] = steps[0]?.transitions ?? []
   const stops = steps.map(({ event, states = [] }) => ({ event: event.type, states: innermost(states) }))
   return first === undefined ? stops : [{ event: 'xstate.init', states: [sourceOf(first)] }, ...stops]
@@ -69,9 +75,9 @@ export interface ChartNames {
  * Rebuilds the steps of a task's own chart from the stored events, for tasks that no inspector watched. An event whose transition is not
  * certain gives a step without transitions.
  */
-export function rebuiltSteps(events: readonly TaskEvent[], { states, transitions }: ChartNames): Step[] {
+export function rebuiltSteps(events: readonly TaskEvent[], { states, transitions }: ChartNames): ActorStep[] {
   let active: readonly string[] = []
-  return events.map(({ taskId, generation, update }): Step => {
+  return events.map(({ taskId, generation, update }): ActorStep => {
     const before = active
     const status = 'statusUpdate' in update ? update.statusUpdate.status : undefined
     if (status) active = statesOf(status.state, states)
@@ -124,7 +130,7 @@ export function partsText(parts: readonly Part[] = []): string {
 }
 
 /** The text in a status; empty for an artifact. */
-export function statusText({ update }: TaskEvent): string {
+export function statusMessageText({ update }: TaskEvent): string {
   return 'statusUpdate' in update ? partsText(update.statusUpdate.status.message?.parts) : ''
 }
 
@@ -132,7 +138,9 @@ export function statusText({ update }: TaskEvent): string {
 export function eventWords(event: TaskEvent): string {
   const { update } = event
   if ('statusUpdate' in update)
-    return [stateText(update.statusUpdate.status.state), statusText(event)].filter(text => text !== '').join(': ')
+    return [stateText(update.statusUpdate.status.state), statusMessageText(event)]
+      .filter(text => text !== '')
+      .join(': ')
   const {
     artifact: { name, artifactId },
     append

@@ -1,5 +1,5 @@
 import type { Part } from '../../../machines/protocol/parts.ts'
-import { element, escaped } from '../../drawing/svg-element.ts'
+import { element, escapeMarkup } from '../../drawing/svg-element.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 
 /** Image types that browsers show. An `img` element never runs scripts, also of SVG. */
@@ -24,7 +24,7 @@ export function html(
 
 /** Escaped text, with its lines and without control characters. */
 export function plainText(text: string): string {
-  return escaped(text.replace(/[^\P{C}\n\t]/gu, ''))
+  return escapeMarkup(text.replace(/[^\P{C}\n\t]/gu, ''))
 }
 
 /** Parts as HTML: text, JSON, pictures, links, files to save. Nothing in them is read as HTML, and nothing is loaded from elsewhere. */

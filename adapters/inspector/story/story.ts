@@ -8,10 +8,10 @@ import { readAllEvents, readWhole } from '../../../runtime/streams/task-stream.t
 import type { Observation } from '../../../runtime/telemetry-port.ts'
 import { outlineOf } from '../../drawing/outline.ts'
 import { attributeText } from '../../drawing/svg-element.ts'
-import type { Chart, Step } from '../feed.ts'
+import type { Chart, ActorStep } from '../feed.ts'
 import type { Recorder } from '../recorder/recorder.ts'
 import { type Redact, shownStep } from '../recorder/seen-step.ts'
-import { type ChartNames, eventWords, partsText, pathOf, rebuiltSteps } from './chart-path.ts'
+import { type ChartNames, eventWords, partsText, chartPathOf, rebuiltSteps } from './chart-path.ts'
 import { html, partsHtml, plainText } from './story-parts.ts'
 
 /** A chart of a story, with the steps that the task took in it. */
@@ -19,7 +19,7 @@ interface StoryChart {
   readonly title: string
   /** The drawing of `taskchart graph`. */
   readonly svg: string
-  readonly steps: readonly Step[]
+  readonly steps: readonly ActorStep[]
   /** Whether the steps are rebuilt from the stored events. */
   readonly isRebuilt: boolean
 }
@@ -113,8 +113,8 @@ function chartHtml({ title, svg, steps, isRebuilt }: StoryChart): string {
 }
 
 /** A drawing with the classes of a path: active and visited states, taken transitions. */
-function litSvg(svg: string, steps: readonly Step[]): string {
-  const { active, visited, taken } = pathOf(steps)
+function litSvg(svg: string, steps: readonly ActorStep[]): string {
+  const { active, visited, transitions: taken } = chartPathOf(steps)
   const [now, before, through] = [active, visited, taken].map(names => new Set(Array.from(names, attributeText)))
   return svg.replace(
     /<g class="([^"]*)" data-(state|transition)="([^"]*)"/g,

@@ -16,7 +16,7 @@ export interface ListedRows {
 }
 
 /** Finds a page of a scope, or of one of its contexts. Damaged rows are reported and left out, though counted in the total. */
-export async function listTasks(
+export async function readTaskPage(
   session: Session,
   scope: Scope,
   context: PgContext | undefined,

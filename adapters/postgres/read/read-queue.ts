@@ -1,6 +1,6 @@
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import type { PostgresPool } from '../session/pool.ts'
-import { Session, toStoreError, troubleOf } from '../session/session.ts'
+import { Session, toStoreError, classifyPostgresError } from '../session/session.ts'
 
 /** A read on one session. */
 export type Read<T> = (session: Session) => Promise<T>
@@ -60,7 +60,7 @@ export class ReadQueue {
         try {
           resolve(await read(session))
         } catch (error) {
-          if (troubleOf(error) !== 'away') return reject(toStoreError(error, this.#place))
+          if (classifyPostgresError(error) !== 'away') return reject(toStoreError(error, this.#place))
           session.close()
           await this.#again(read).then(resolve, again => reject(toStoreError(again, this.#place)))
         }

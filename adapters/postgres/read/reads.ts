@@ -1,4 +1,10 @@
-import { summed, type SendRow, type StateCounts, type StoredWebhook, type Scope } from '../../../runtime/store/rows.ts'
+import {
+  sumTransitionCounts,
+  type SendRow,
+  type StateCounts,
+  type StoredWebhook,
+  type Scope
+} from '../../../runtime/store/rows.ts'
 import type {
   ContextKey,
   JournalRow,
@@ -19,27 +25,35 @@ import type {
   WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
-import { damaged, DamagedRow, originalText, reading, storedText, sumOf, unlessDamaged } from '../../rows/damage.ts'
-import { checkCount, checkEvents } from '../../rows/commit-rows.ts'
-import type { Field, Prepared, Session } from '../session/session.ts'
 import {
-  contextOf,
-  keyOf,
+  damageError,
+  DamagedRow,
+  originalText,
+  reading,
+  storedText,
+  checksumOf,
+  unlessDamaged
+} from '../../rows/damage.ts'
+import { checkCount, checkEvents } from '../../rows/commit-rows.ts'
+import type { PostgresCell, Prepared, Session } from '../session/session.ts'
+import {
+  storedContextOf,
+  nameKeyOf,
   TASK_AT,
   TASK_WIDTH,
   taskOf,
-  verified,
+  verifyRow,
   type PgContext,
   type PgTask
 } from '../write/row-shapes.ts'
 import { transitionOf } from '../write/transition-rows.ts'
 import { rowIn, webhookOf, type PlacedWebhook } from '../write/webhook-rows.ts'
-import { listTasks } from './list-tasks.ts'
+import { readTaskPage } from './list-tasks.ts'
 import { READS } from './statements.ts'
 import { eventIn, messageIn, readTasks, snapshotsOf } from './task-content.ts'
 
 /** Receives the error for damaged data that is left out of an answer. */
-export type ReportDamage = (error: Error) => void
+export type ReportPostgresDamage = (error: Error) => void
 
 /** The maximum number of rows in a page of a task. */
 const PAGE_ROWS = 1000
@@ -54,11 +68,11 @@ const CONTEXT_WIDTH = 11
  * The reads of the store port, on one session. Damaged data throws A2AError if it was requested by id, and is left out and reported
  * if it is one of many.
  */
-export class Reads {
+export class PostgresReads {
   readonly #session: Session
-  readonly #report: ReportDamage
+  readonly #report: ReportPostgresDamage
 
-  constructor(session: Session, report: ReportDamage) {
+  constructor(session: Session, report: ReportPostgresDamage) {
     this.#session = session
     this.#report = report
   }
@@ -69,7 +83,7 @@ export class Reads {
       const rows = await this.#rows(READS.live, namesOf(key))
       const [first] = rows
       if (!first) return undefined
-      const { row: context, snapshot } = reading(`Context ${key.contextId}`, () => contextOf(first))
+      const { row: context, snapshot } = reading(`Context ${key.contextId}`, () => storedContextOf(first))
       const tasks = await this.#restorable(context, rows.slice(1), bytes)
       if (tasks) return { commit: context.commits, snapshot, tasks }
     }
@@ -169,8 +183,8 @@ export class Reads {
     const context =
       query.contextId === undefined ? undefined : await this.#context({ ...scope, contextId: query.contextId })
     if (query.contextId !== undefined && !context) return { tasks: [], total: 0 }
-    const { rows, ...page } = await listTasks(this.#session, scope, context, query, (taskId, error) =>
-      this.#report(damaged(`Task ${originalText(taskId)}`, error))
+    const { rows, ...page } = await readTaskPage(this.#session, scope, context, query, (taskId, error) =>
+      this.#report(damageError(`Task ${originalText(taskId)}`, error))
     )
     const found = await readTasks(this.#session, scope, rows, query)
     const tasks: StoredTask[] = []
@@ -210,7 +224,7 @@ export class Reads {
     const [fields] = await this.#rows(READS.send, [
       storedText(scope.tenant),
       storedText(scope.principal),
-      keyOf(storedText(key))
+      nameKeyOf(storedText(key))
     ])
     return reading('The record of the message', () => fields && sendOf(fields))
   }
@@ -239,7 +253,7 @@ export class Reads {
   /** Every scope that has data. */
   async readTransitions(chart: string): Promise<TransitionCount[]> {
     const rows = await this.#rows(READS.transitions, [chart])
-    return reading('The counts of transitions', () => summed(rows.map(transitionOf)))
+    return reading('The counts of transitions', () => sumTransitionCounts(rows.map(transitionOf)))
   }
 
   async scopes(): Promise<Scope[]> {
@@ -249,7 +263,7 @@ export class Reads {
     }))
   }
 
-  #rows(statement: Prepared, values: readonly unknown[]): Promise<Field[][]> {
+  #rows(statement: Prepared, values: readonly unknown[]): Promise<PostgresCell[][]> {
     return this.#session.rows(statement, values)
   }
 
@@ -261,7 +275,7 @@ export class Reads {
 
   async #context(key: ContextKey): Promise<PgContext | undefined> {
     const [fields] = await this.#rows(READS.context, namesOf(key))
-    return reading(`Context ${key.contextId}`, () => fields && contextOf(fields).row)
+    return reading(`Context ${key.contextId}`, () => fields && storedContextOf(fields).row)
   }
 
   /** Reads data of a task in a scope. Damaged data is read again if the task has changed in the meantime. */
@@ -278,7 +292,7 @@ export class Reads {
         return await read(taskOf(fields))
       } catch (error) {
         if (!(error instanceof DamagedRow)) throw error
-        if (fields.join() === before) throw damaged(`Task ${taskId}`, error)
+        if (fields.join() === before) throw damageError(`Task ${taskId}`, error)
         before = fields.join()
       }
     }
@@ -296,7 +310,7 @@ export class Reads {
   /** The live tasks of a context, with the snapshots for which there is room; `undefined` if a commit came in between. */
   async #restorable(
     { context, commits }: PgContext,
-    rows: readonly Field[][],
+    rows: readonly PostgresCell[][],
     bytes: number
   ): Promise<RestorableRow[] | undefined> {
     const live = rows.flatMap(fields => {
@@ -323,7 +337,7 @@ export class Reads {
     })
   }
 
-  #wakeOf(fields: readonly Field[]): Wake[] {
+  #wakeOf(fields: readonly PostgresCell[]): Wake[] {
     const row = this.#safely(`Task ${originalText(String(fields[TASK_AT.taskId]))}`, () => taskOf(fields))
     if (!row) return []
     const key = {
@@ -334,7 +348,7 @@ export class Reads {
     return [{ key, taskId: originalText(row.taskId), atMs: Number(row.wakeAtMs) }]
   }
 
-  #openWebhook(fields: readonly Field[]): StoredWebhook[] {
+  #openWebhook(fields: readonly PostgresCell[]): StoredWebhook[] {
     const found = this.#safely(`The webhook with the row ${fields[0]}`, () => ({
       webhook: webhookOf(fields),
       task: taskOf(fields.slice(WEBHOOK_WIDTH))
@@ -351,7 +365,7 @@ export class Reads {
   }
 
   #safely<T>(what: string, read: () => T): T | undefined {
-    return unlessDamaged(read, error => this.#report(damaged(what, error)))
+    return unlessDamaged(read, error => this.#report(damageError(what, error)))
   }
 }
 
@@ -377,12 +391,12 @@ function rowAsCommitted({
   }
 }
 
-function journalOf([task, key, name, body, sum]: readonly Field[]): { name: string; body: string } {
+function journalOf([task, key, name, body, sum]: readonly PostgresCell[]): { name: string; body: string } {
   const cells = [Number(task), String(key), String(name), String(body)]
-  return verified('journal', { name: String(name), body: String(body) }, sumOf(cells), sum)
+  return verifyRow('journal', { name: String(name), body: String(body) }, checksumOf(cells), sum)
 }
 
-function sendOf([tenant, principal, key, contextId, shard, expiresAtMs, body, sum]: readonly Field[]): SendRow {
+function sendOf([tenant, principal, key, contextId, shard, expiresAtMs, body, sum]: readonly PostgresCell[]): SendRow {
   const cells = [
     String(tenant),
     String(principal),
@@ -392,7 +406,7 @@ function sendOf([tenant, principal, key, contextId, shard, expiresAtMs, body, su
     Number(expiresAtMs),
     String(body)
   ]
-  return JSON.parse(verified('sends', String(body), sumOf(cells), sum)) as SendRow
+  return JSON.parse(verifyRow('sends', String(body), checksumOf(cells), sum)) as SendRow
 }
 
 function storedWebhook(

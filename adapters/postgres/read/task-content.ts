@@ -1,16 +1,16 @@
 import { fitsInto, type Scope } from '../../../runtime/store/rows.ts'
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../../../runtime/store/task-record.ts'
-import { DamagedRow, originalText, sumOf, unlessDamaged } from '../../rows/damage.ts'
+import { DamagedRow, originalText, checksumOf, unlessDamaged } from '../../rows/damage.ts'
 import { applyRows, checkCount } from '../../rows/commit-rows.ts'
-import type { Field, Session } from '../session/session.ts'
-import { binaryArray, type PgTask, verified } from '../write/row-shapes.ts'
+import type { PostgresCell, Session } from '../session/session.ts'
+import { binaryArray, type PgTask, verifyRow } from '../write/row-shapes.ts'
 import { READS } from './statements.ts'
 
 /** An event or message: the bodies by the number of their task. Throws DamagedRow when used. */
 interface Found {
-  readonly events: Map<number, Field[][]>
-  readonly messages: Map<number, Field[][]>
+  readonly events: Map<number, PostgresCell[][]>
+  readonly messages: Map<number, PostgresCell[][]>
 }
 
 /** How a task is read: completely, or without history and artifacts because nobody wants them or because it is large. */
@@ -83,7 +83,7 @@ async function rowsOf(
   statement: { name: string; text: string },
   tasks: readonly PgTask[],
   most: (row: PgTask) => number
-): Promise<Field[][]> {
+): Promise<PostgresCell[][]> {
   if (tasks.length === 0) return []
   return session.rows(statement, [
     binaryArray(
@@ -109,12 +109,12 @@ export async function snapshotsOf(session: Session, tasks: readonly PgTask[]): P
   return ({ task }) => {
     const [, snapshot, sum] = found.get(task)?.[0] ?? []
     if (snapshot === undefined || snapshot === null) throw new DamagedRow('snapshots')
-    return verified('snapshots', snapshot, sumOf([task, snapshot]), sum)
+    return verifyRow('snapshots', snapshot, checksumOf([task, snapshot]), sum)
   }
 }
 
-function byTask(rows: readonly Field[][]): Map<number, Field[][]> {
-  const found = new Map<number, Field[][]>()
+function byTask(rows: readonly PostgresCell[][]): Map<number, PostgresCell[][]> {
+  const found = new Map<number, PostgresCell[][]>()
   for (const row of rows) {
     const task = Number(row[0])
     const known = found.get(task)
@@ -125,16 +125,21 @@ function byTask(rows: readonly Field[][]): Map<number, Field[][]> {
 }
 
 /** The event in columns task, generation, is_term, body, sum. Throws DamagedRow. */
-export function eventIn(fields: readonly Field[]): TaskEvent {
+export function eventIn(fields: readonly PostgresCell[]): TaskEvent {
   return JSON.parse(eventBody(fields)) as TaskEvent
 }
 
-function eventBody([task, generation, isTerm, body, sum]: readonly Field[]): string {
-  return verified('events', String(body), sumOf([Number(task), Number(generation), isTerm === 't', String(body)]), sum)
+function eventBody([task, generation, isTerm, body, sum]: readonly PostgresCell[]): string {
+  return verifyRow(
+    'events',
+    String(body),
+    checksumOf([Number(task), Number(generation), isTerm === 't', String(body)]),
+    sum
+  )
 }
 
 /** The message in columns task, context, number, body, sum. Throws DamagedRow. */
-export function messageIn([task, context, number, body, sum]: readonly Field[]): MessageRow {
+export function messageIn([task, context, number, body, sum]: readonly PostgresCell[]): MessageRow {
   const cells = [Number(context), Number(number), task === null ? null : Number(task), String(body)]
-  return JSON.parse(verified('messages', String(body), sumOf(cells), sum)) as MessageRow
+  return JSON.parse(verifyRow('messages', String(body), checksumOf(cells), sum)) as MessageRow
 }

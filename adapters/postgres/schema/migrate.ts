@@ -1,7 +1,7 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { StorageError, tooNew } from '../../rows/damage.ts'
 import type { PostgresPool } from '../session/pool.ts'
-import { quoted, Session } from '../session/session.ts'
+import { quoteIdentifier, Session } from '../session/session.ts'
 import { FUNCTIONS } from './functions.ts'
 
 /**
@@ -117,7 +117,7 @@ const VACUUM = GROWING.map(
 export const SLOTS = 16
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
-export const MIGRATIONS: readonly string[] = [`${TABLES}${VACUUM}${FUNCTIONS}`]
+export const POSTGRES_MIGRATIONS: readonly string[] = [`${TABLES}${VACUUM}${FUNCTIONS}`]
 
 /** The number of shards of a new database. */
 export const SHARDS = 48
@@ -126,7 +126,7 @@ export const SHARDS = 48
 export const LOCK_CLASS = `hashtext('taskchart ' || current_schema())`
 
 /** A database whose tables are those of a version. */
-export interface Opened {
+export interface OpenedDatabase {
   readonly version: number
   readonly shards: number
   /** The origin of a copy that is not finished. */
@@ -140,8 +140,8 @@ export interface Opened {
 export async function readVersion(
   session: Session,
   place: string,
-  known = MIGRATIONS.length
-): Promise<Opened | undefined> {
+  known = POSTGRES_MIGRATIONS.length
+): Promise<OpenedDatabase | undefined> {
   const [[isOurs, others] = []] = await session.once(`
     SELECT to_regclass('meta') IS NOT NULL AND to_regclass('shards') IS NOT NULL, (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()))`)
   if (isOurs !== 't') {
@@ -157,13 +157,13 @@ export async function readVersion(
 }
 
 /** Refuses a database whose copy was interrupted. */
-export function checkFinished(place: string, { copyOf }: Opened): void {
+export function checkFinished(place: string, { copyOf }: OpenedDatabase): void {
   if (copyOf !== undefined)
     throw new StorageError(`${place} has an unfinished copy of ${copyOf}. Run taskchart db copy again.`)
 }
 
 /** Refuses a database without tables, and one whose tables have to be migrated first. */
-export async function checkReadable(pool: PostgresPool, schema: string, name: string): Promise<void> {
+export async function checkMigrated(pool: PostgresPool, schema: string, name: string): Promise<void> {
   const session = await Session.open(pool, schema)
   try {
     await checkTables(session, schema, name)
@@ -177,7 +177,7 @@ export async function checkTables(session: Session, schema: string, name: string
   const found = await readVersion(session, name)
   if (!found) throw new StorageError(`${name} has no tables of taskchart in the schema ${schema}.`)
   checkFinished(name, found)
-  if (found.version < MIGRATIONS.length)
+  if (found.version < POSTGRES_MIGRATIONS.length)
     throw new StorageError(
       `${name} has the older schema version ${found.version}. Migrate it first: taskchart db migrate URL`
     )
@@ -188,11 +188,11 @@ export async function createSchema(session: Session, schema: string, shards: num
   // The lock comes before the transaction: one that waits for it inside does not see the schema that another process has made.
   await session.once(`SELECT pg_advisory_lock(hashtext('taskchart'), -1)`)
   await inTransaction(session, async () => {
-    const [[isThere] = []] = await session.once('SELECT to_regnamespace($1) IS NOT NULL', [quoted(schema)])
-    if (isThere !== 't') await session.run(`CREATE SCHEMA ${quoted(schema)}`)
+    const [[isThere] = []] = await session.once('SELECT to_regnamespace($1) IS NOT NULL', [quoteIdentifier(schema)])
+    if (isThere !== 't') await session.run(`CREATE SCHEMA ${quoteIdentifier(schema)}`)
     const [[isMade] = []] = await session.once(`SELECT to_regclass('meta') IS NOT NULL`)
     if (isMade === 't') return
-    await session.run(MIGRATIONS[0] as string)
+    await session.run(POSTGRES_MIGRATIONS[0] as string)
     await session.once(`INSERT INTO meta VALUES ('version', '1'), ('shards', $1)`, [String(shards)])
     await session.once('INSERT INTO shards SELECT shard, 0 FROM generate_series(0, $1::int - 1) AS s (shard)', [shards])
     killPoint('before migration')
@@ -201,10 +201,10 @@ export async function createSchema(session: Session, schema: string, shards: num
 }
 
 /** Migrates the tables to the newest version, each step in a transaction. The caller owns all shards. */
-export async function migrate(
+export async function migratePostgres(
   session: Session,
   from: number,
-  migrations: readonly string[] = MIGRATIONS
+  migrations: readonly string[] = POSTGRES_MIGRATIONS
 ): Promise<void> {
   for (const [index, sql] of migrations.entries()) {
     if (index < from) continue

@@ -1,10 +1,10 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { jitter } from '../../../runtime/primitives/event-loop.ts'
 import { inUse, StorageError, type Holder } from '../../rows/damage.ts'
-import { checkFinished, LOCK_CLASS, migrate, MIGRATIONS } from '../schema/migrate.ts'
+import { checkFinished, LOCK_CLASS, migratePostgres, POSTGRES_MIGRATIONS } from '../schema/migrate.ts'
 import type { PostgresPool } from './pool.ts'
 import { checkedDatabase } from './server-checks.ts'
-import { type Field, overloaded, reasonOf, Session } from './session.ts'
+import { type PostgresCell, overloadedError, postgresReasonOf, Session } from './session.ts'
 
 /** The first and the longest delay between two attempts to own the database again, in milliseconds. */
 const FIRST_MS = 100
@@ -60,7 +60,7 @@ export interface ShardOwner {
  * Owns all shards of a database: one session has their advisory locks, and writes. PostgreSQL takes the locks away when the session ends,
  * after its last transaction. Then this process owns nothing, and tries again, with back-off, until it is closed.
  */
-export class Owner implements ShardOwner {
+export class DatabaseOwner implements ShardOwner {
   readonly #options: OwnerOptions
   #owned: Ownership | undefined
   /** The last session that owned the database. */
@@ -68,7 +68,7 @@ export class Owner implements ShardOwner {
   #timer: NodeJS.Timeout | undefined
   #attempt: Promise<void> | undefined
   /** The refusal that was logged since the database went away. */
-  #said: string | undefined
+  #loggedRefusal: string | undefined
   readonly #spread = jitter(1)
 
   constructor(options: OwnerOptions) {
@@ -83,7 +83,7 @@ export class Owner implements ShardOwner {
     } catch (error) {
       throw error instanceof StorageError
         ? error
-        : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
+        : new StorageError(`${place} cannot be used: ${postgresReasonOf(error)}.`, { cause: error })
     }
   }
 
@@ -93,7 +93,7 @@ export class Owner implements ShardOwner {
 
   /** The shards that this process owns now. Throws Overloaded while the database is away. */
   get owned(): Ownership {
-    if (!this.#owned) throw overloaded()
+    if (!this.#owned) throw overloadedError()
     return this.#owned
   }
 
@@ -105,7 +105,7 @@ export class Owner implements ShardOwner {
     const { logger, place } = this.#options
     logger.warn('the database is away: calls are refused until it is back', {
       database: place,
-      reason: reasonOf(error)
+      reason: postgresReasonOf(error)
     })
     this.#retryIn(FIRST_MS, Date.now())
   }
@@ -132,12 +132,12 @@ export class Owner implements ShardOwner {
     const { logger, place } = this.#options
     try {
       this.#owned = await this.#own(false)
-      this.#said = undefined
+      this.#loggedRefusal = undefined
       logger.warn('the database is back', { database: place, awayMs: Date.now() - sinceMs })
     } catch (error) {
       // Another process has it, or it is a standby now: said once.
-      if (error instanceof StorageError && error.message !== this.#said)
-        logger.warn((this.#said = error.message), { database: place })
+      if (error instanceof StorageError && error.message !== this.#loggedRefusal)
+        logger.warn((this.#loggedRefusal = error.message), { database: place })
       this.#retryIn(Math.min(2 * delayMs, LONGEST_MS), sinceMs)
     }
   }
@@ -149,7 +149,7 @@ export class Owner implements ShardOwner {
       const found = await checkedDatabase(session, this.#options, isFirst ? logger : undefined)
       if (!this.#options.isCopied) checkFinished(place, found)
       await this.#lock(session)
-      if (found.version < MIGRATIONS.length) await migrate(session, found.version)
+      if (found.version < POSTGRES_MIGRATIONS.length) await migratePostgres(session, found.version)
       const rows = await session.once('UPDATE shards SET epoch = epoch + 1, holder = $1 RETURNING shard, epoch', [
         JSON.stringify(this.#options.holder)
       ])
@@ -197,7 +197,7 @@ export class Owner implements ShardOwner {
 }
 
 /** Takes the lock of every shard, or gives the result for one that another session has. Of sessions that try at once, the one that gets the first shard gets all. */
-async function lockAll(session: Session): Promise<Field[] | undefined> {
+async function lockAll(session: Session): Promise<PostgresCell[] | undefined> {
   for (const part of ['shard = 0', 'shard > 0']) {
     const locks = await session.once(
       `SELECT pg_try_advisory_lock(${LOCK_CLASS}, shard), holder FROM shards WHERE ${part} ORDER BY shard`

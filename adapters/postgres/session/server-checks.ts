@@ -1,8 +1,8 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { StorageError } from '../../rows/damage.ts'
-import { createSchema, MIGRATIONS, type Opened, readVersion } from '../schema/migrate.ts'
+import { createSchema, POSTGRES_MIGRATIONS, type OpenedDatabase, readVersion } from '../schema/migrate.ts'
 import { placeName, poolOf, type PostgresPool } from './pool.ts'
-import { reasonOf, Session } from './session.ts'
+import { postgresReasonOf, Session } from './session.ts'
 
 /** The oldest version with all that the schema needs. */
 const OLDEST = 140_000
@@ -17,11 +17,11 @@ export async function checkedDatabase(
     shards
   }: { readonly pool: PostgresPool; readonly place: string; readonly schema: string; readonly shards: number },
   logger: Logger | undefined
-): Promise<Opened> {
+): Promise<OpenedDatabase> {
   await refusePooler(session, pool, place, schema)
   await checkServer(session, place, schema, logger)
   if (!(await readVersion(session, place))) await createSchema(session, schema, shards)
-  return (await readVersion(session, place)) as Opened
+  return (await readVersion(session, place)) as OpenedDatabase
 }
 
 /** Checks that a server of taskchart could use a database, whose tables may be missing. Changes nothing. Rejects as {@link checkServer}, and if there is no connection. */
@@ -34,7 +34,7 @@ export async function checkUse(url: string, taker: string, schema: string): Prom
   } catch (error) {
     throw error instanceof StorageError
       ? error
-      : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
+      : new StorageError(`${place} cannot be used: ${postgresReasonOf(error)}.`, { cause: error })
   } finally {
     await pool.end()
   }
@@ -93,12 +93,12 @@ export async function checkServer(
 }
 
 /** The names of our tables, sequences and functions. */
-const OURS = MIGRATIONS.flatMap(sql =>
+const OURS = POSTGRES_MIGRATIONS.flatMap(sql =>
   [...sql.matchAll(/CREATE (?:TABLE|SEQUENCE|FUNCTION) (\w+)/g)].map(([, name]) => name)
 )
 
 /** The statements that give the role what it lacks in the schema $1, with objects of the names $2. */
-const LACKING = `
+const MISSING_RIGHTS = `
   WITH space AS (SELECT oid AS space, nspname, EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = 'meta') AS is_made FROM pg_namespace n WHERE nspname = $1::name)
   SELECT format('SET default_transaction_read_only = off; ALTER ROLE %I IN DATABASE %I SET default_transaction_read_only = off', current_user, current_database())
     WHERE current_setting('default_transaction_read_only')::bool
@@ -121,7 +121,7 @@ const LACKING = `
 
 /** Rejects with StorageError if the role lacks a right that taskchart needs. It names the statements that mend all that is lacking. */
 async function checkRights(session: Session, place: string, schema: string): Promise<void> {
-  const lacking = (await session.once(LACKING, [schema, OURS])).flat()
+  const lacking = (await session.once(MISSING_RIGHTS, [schema, OURS])).flat()
   if (lacking.length > 0)
     throw new StorageError(
       `${place} gives its role too few rights. As an administrator, run in this database: ${lacking.map(statement => `${statement};`).join(' ')}`

@@ -3,7 +3,7 @@ import { StorageError } from '../../rows/damage.ts'
 import type { PostgresClient, PostgresPool, PostgresQuery } from './pool.ts'
 
 /** A cell as PostgreSQL sends it: text, or null. */
-export type Field = string | null
+export type PostgresCell = string | null
 
 /** A prepared statement: its name is unique in the package. */
 export interface Prepared {
@@ -45,7 +45,7 @@ export class Session {
   static async open(pool: PostgresPool, schema: string): Promise<Session> {
     const session = new Session(await connected(pool))
     try {
-      await session.run(`${SETTINGS} SET search_path = ${quoted(schema)}`)
+      await session.run(`${SETTINGS} SET search_path = ${quoteIdentifier(schema)}`)
       return session
     } catch (error) {
       session.close()
@@ -58,12 +58,12 @@ export class Session {
   }
 
   /** Runs a prepared statement, and returns its rows. */
-  async rows({ name, text }: Prepared, values: readonly unknown[] = []): Promise<Field[][]> {
+  async rows({ name, text }: Prepared, values: readonly unknown[] = []): Promise<PostgresCell[][]> {
     return this.#query({ name, text, values: [...values], rowMode: 'array', types: AS_TEXT })
   }
 
   /** Runs a statement once, and returns its rows. */
-  async once(text: string, values: readonly unknown[] = []): Promise<Field[][]> {
+  async once(text: string, values: readonly unknown[] = []): Promise<PostgresCell[][]> {
     return this.#query({ text, values: [...values], rowMode: 'array', types: AS_TEXT })
   }
 
@@ -72,9 +72,9 @@ export class Session {
     await this.#query({ text, rowMode: 'array' })
   }
 
-  async #query(query: PostgresQuery): Promise<Field[][]> {
+  async #query(query: PostgresQuery): Promise<PostgresCell[][]> {
     try {
-      return (await this.#client.query(query)).rows as Field[][]
+      return (await this.#client.query(query)).rows as PostgresCell[][]
     } catch (error) {
       throw sqlState(error) === undefined ? new ConnectionLost(error) : error
     }
@@ -97,7 +97,7 @@ async function connected(pool: PostgresPool): Promise<PostgresClient> {
 }
 
 /** A name as a quoted identifier. */
-export function quoted(name: string): string {
+export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
@@ -122,12 +122,12 @@ class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost'
 
   constructor(cause: unknown) {
-    super(reasonOf(cause), { cause })
+    super(postgresReasonOf(cause), { cause })
   }
 }
 
 /** Classifies an error by its SQLSTATE. */
-export function troubleOf(error: unknown): Trouble {
+export function classifyPostgresError(error: unknown): Trouble {
   const code = sqlState(error)
   if (error instanceof ConnectionLost) return 'away'
   if (code === undefined) return 'other'
@@ -139,7 +139,7 @@ export function troubleOf(error: unknown): Trouble {
 
 /** Whether an error of a write means that the session is of no use any more. */
 export function isLost(error: unknown): boolean {
-  const trouble = troubleOf(error)
+  const trouble = classifyPostgresError(error)
   return trouble === 'away' || trouble === 'fenced'
 }
 
@@ -150,7 +150,7 @@ function sqlState(error: unknown): string | undefined {
 }
 
 /** An error's message, with its code. It has no credentials: `pg` puts none into its errors. */
-export function reasonOf(error: unknown): string {
+export function postgresReasonOf(error: unknown): string {
   const {
     message = '',
     code,
@@ -162,7 +162,7 @@ export function reasonOf(error: unknown): string {
 }
 
 /** The error for calls while the database cannot be reached or has no room. */
-export function overloaded(cause?: unknown): A2AError {
+export function overloadedError(cause?: unknown): A2AError {
   return new A2AError('Overloaded', 'The database of the agent is not available now. Send the request again later.', {
     retryAfterMs: 1000,
     cause
@@ -172,7 +172,7 @@ export function overloaded(cause?: unknown): A2AError {
 /** The error of a failed call for its caller. */
 export function toStoreError(error: unknown, place: string): unknown {
   if (error instanceof A2AError || error instanceof StorageError || error instanceof TypeError) return error
-  return troubleOf(error) === 'other'
-    ? new StorageError(`${place} refused a statement: ${reasonOf(error)}.`, { cause: error })
-    : overloaded(error)
+  return classifyPostgresError(error) === 'other'
+    ? new StorageError(`${place} refused a statement: ${postgresReasonOf(error)}.`, { cause: error })
+    : overloadedError(error)
 }

@@ -1,8 +1,16 @@
 import type { WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
-import { originalText, storedText, sumOf } from '../../rows/damage.ts'
+import { originalText, storedText, checksumOf } from '../../rows/damage.ts'
 import type { CommitRows, LogRow, TaskColumns } from '../../rows/commit-rows.ts'
 import { tasksIn, type BatchRows, type Numbers } from './known-rows.ts'
-import { keyOf, nameOf, shardOf, sumOfContext, sumOfTask, type PgContext, type PgTask } from './row-shapes.ts'
+import {
+  nameKeyOf,
+  contextNameOf,
+  shardOf,
+  sumOfContext,
+  sumOfTask,
+  type PgContext,
+  type PgTask
+} from './row-shapes.ts'
 import type { KnownWebhooks } from './webhook-rows.ts'
 import { WriteGroups } from './write-groups.ts'
 
@@ -25,7 +33,7 @@ interface Changed<Row> {
  * The changes of several commits, applied in order to the rows that the owner knows. Only the last form of a context, task or snapshot is
  * written, so one batch may have many commits of a context. A commit that cannot be applied leaves no trace.
  */
-export class Batch {
+export class PostgresBatch {
   readonly #rows: BatchRows
   readonly #services: BatchServices
   readonly #groups = new WriteGroups()
@@ -47,7 +55,7 @@ export class Batch {
 
   /** Adds a commit and returns true; returns false if it lost its race. Throws A2AError for damaged rows. */
   add(commit: CommitRows): boolean {
-    const name = nameOf(commit.tenant, commit.principal, commit.contextId)
+    const name = contextNameOf(commit.tenant, commit.principal, commit.contextId)
     const { damagedContexts, damagedTasks } = this.#rows
     const damage =
       damagedContexts.get(name) ??
@@ -96,11 +104,11 @@ export class Batch {
     for (const { row, before } of this.#tasks.values()) this.#writeTask(row, before)
     for (const [taskId, snapshot] of this.#snapshots) this.#writeSnapshot(taskId, snapshot)
     for (const { task, name, body } of this.#journal.values()) {
-      const key = keyOf(name)
-      groups.add('journal', task.task, key, name, body, sumOf([task.task, key, name, body]))
+      const key = nameKeyOf(name)
+      groups.add('journal', task.task, key, name, body, checksumOf([task.task, key, name, body]))
     }
     this.#services.webhooks.write(groups)
-    for (const cells of this.#sends.values()) groups.add('sends', ...cells, sumOf(cells))
+    for (const cells of this.#sends.values()) groups.add('sends', ...cells, checksumOf(cells))
     for (const { tenant, principal, state, difference } of this.#counts.values()) {
       if (difference !== 0) groups.add('counters', tenant, principal, state, this.#services.slot, difference)
     }
@@ -145,7 +153,7 @@ export class Batch {
   #checkWebhooks(context: PgContext, { webhooks }: CommitRows): void {
     for (const { taskId, id } of webhooks) {
       const task = this.#taskIn(context, storedText(taskId))
-      if (task) this.#services.webhooks.find(task.task, keyOf(storedText(id)))
+      if (task) this.#services.webhooks.find(task.task, nameKeyOf(storedText(id)))
     }
   }
 
@@ -200,11 +208,11 @@ export class Batch {
       context.messages += 1
       if (task) task.messages += 1
       const cells = [context.context, context.messages, task?.task ?? null, body]
-      return this.#groups.add('messages', ...cells, sumOf(cells))
+      return this.#groups.add('messages', ...cells, checksumOf(cells))
     }
     if (!task) return
     const cells = [task.task, generation, isTerm, body]
-    this.#groups.add('events', ...cells, sumOf(cells))
+    this.#groups.add('events', ...cells, checksumOf(cells))
     task.generation = Math.max(task.generation, generation)
     if (state !== undefined) Object.assign(task, { state, time, statusAt: generation })
   }
@@ -216,13 +224,21 @@ export class Batch {
   }
 
   #putSend({ tenant, principal, contextId, shard }: PgContext, name: string, expiresAtMs: number, body: string): void {
-    const key = keyOf(name)
-    this.#sends.set(nameOf(tenant, principal, key), [tenant, principal, key, contextId, shard, expiresAtMs, body])
+    const key = nameKeyOf(name)
+    this.#sends.set(contextNameOf(tenant, principal, key), [
+      tenant,
+      principal,
+      key,
+      contextId,
+      shard,
+      expiresAtMs,
+      body
+    ])
   }
 
   #putWebhook(task: PgTask | undefined, { told, ...webhook }: CommitRows['webhooks'][number]): void {
     if (!task) return
-    const key = keyOf(storedText(webhook.id))
+    const key = nameKeyOf(storedText(webhook.id))
     const before = this.#services.webhooks.progressOf(task.task, key)
     const progress: WebhookProgress = { told: before?.told ?? told, tries: 0 }
     this.#services.webhooks.put({
@@ -279,7 +295,7 @@ export class Batch {
   }
 
   #count({ tenant, principal }: PgTask, state: string, difference: number): void {
-    const name = nameOf(tenant, principal, state)
+    const name = contextNameOf(tenant, principal, state)
     const known = this.#counts.get(name)
     if (known) known.difference += difference
     else this.#counts.set(name, { tenant, principal, state, difference })
@@ -288,7 +304,7 @@ export class Batch {
   #writeSnapshot(taskId: string, snapshot: string | null): void {
     const { row, before } = this.#tasks.get(taskId) as Changed<PgTask>
     const wasLive = before !== undefined && before.endedAtMs === null
-    const sum = snapshot === null ? 0 : sumOf([row.task, snapshot])
+    const sum = snapshot === null ? 0 : checksumOf([row.task, snapshot])
     if (snapshot !== null && wasLive) this.#groups.add('changedSnapshots', row.task, snapshot, sum)
     else if (snapshot !== null) this.#groups.add('newSnapshots', row.task, row.context, snapshot, sum)
     else if (wasLive) this.#groups.add('ended', row.task)

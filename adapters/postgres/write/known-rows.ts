@@ -1,12 +1,12 @@
 import { LruCache } from '../../../runtime/primitives/collections.ts'
 import type { CommitRows } from '../../rows/commit-rows.ts'
-import { damaged, originalText, storedText, unlessDamaged } from '../../rows/damage.ts'
+import { damageError, originalText, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Session } from '../session/session.ts'
 import {
   binaryArray,
   CONTEXT_COLUMNS,
-  contextOf,
-  nameOf,
+  storedContextOf,
+  contextNameOf,
   type PgContext,
   type PgTask,
   TASK_AT,
@@ -65,7 +65,7 @@ export class KnownRows {
     const contexts = new Map<string, CommitRows>()
     const tasks = new Set<string>()
     for (const commit of commits) {
-      const name = nameOf(commit.tenant, commit.principal, commit.contextId)
+      const name = contextNameOf(commit.tenant, commit.principal, commit.contextId)
       const known = this.#contexts.get(name, () => undefined)
       if (known) rows.contexts.set(name, known)
       else if (careful || commit.expected !== 0) contexts.set(name, commit)
@@ -83,14 +83,14 @@ export class KnownRows {
 
   /** Keeps the rows that were written. */
   keep(contexts: Iterable<PgContext>, tasks: Iterable<PgTask>): void {
-    for (const row of contexts) this.#contexts.set(nameOf(row.tenant, row.principal, row.contextId), row)
+    for (const row of contexts) this.#contexts.set(contextNameOf(row.tenant, row.principal, row.contextId), row)
     for (const row of tasks) this.#tasks.set(row.taskId, row)
   }
 
   /** Drops rows that a sweep has removed. */
   remove(removed: readonly Removed[]): void {
     for (const { tenant, principal, contextId, taskId } of removed) {
-      if (taskId === undefined) this.#contexts.delete(nameOf(tenant, principal, contextId))
+      if (taskId === undefined) this.#contexts.delete(contextNameOf(tenant, principal, contextId))
       else this.#tasks.delete(taskId)
     }
   }
@@ -114,10 +114,10 @@ export class KnownRows {
     )
     for (const fields of await session.rows(READ_CONTEXTS, names)) {
       const [, , tenant, principal, contextId] = fields.map(String) as [string, string, string, string, string]
-      const name = nameOf(tenant, principal, contextId)
+      const name = contextNameOf(tenant, principal, contextId)
       unlessDamaged(
-        () => contexts.set(name, contextOf(fields).row),
-        error => void damagedContexts.set(name, damaged(`Context ${originalText(contextId)}`, error))
+        () => contexts.set(name, storedContextOf(fields).row),
+        error => void damagedContexts.set(name, damageError(`Context ${originalText(contextId)}`, error))
       )
     }
   }
@@ -127,7 +127,7 @@ export class KnownRows {
       const taskId = String(fields[TASK_AT.taskId])
       unlessDamaged(
         () => tasks.set(taskId, taskOf(fields)),
-        error => void damagedTasks.set(taskId, damaged(`Task ${originalText(taskId)}`, error))
+        error => void damagedTasks.set(taskId, damageError(`Task ${originalText(taskId)}`, error))
       )
     }
   }

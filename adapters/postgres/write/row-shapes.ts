@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type ContextKey, contextName } from '../../../runtime/store/store.ts'
-import { type Cell, DamagedRow, sumOf } from '../../rows/damage.ts'
-import type { Field } from '../session/session.ts'
+import { type Cell, DamagedRow, checksumOf } from '../../rows/damage.ts'
+import type { PostgresCell } from '../session/session.ts'
 
 /** A context's row without its snapshot. Texts are in their stored form. */
 export interface PgContext {
@@ -52,7 +52,7 @@ export interface PgWebhook {
   readonly body: string
 }
 
-/** The columns of a context, for {@link contextOf}. */
+/** The columns of a context, for {@link storedContextOf}. */
 export const CONTEXT_COLUMNS =
   'contexts.context, contexts.shard, contexts.tenant, contexts.principal, contexts.context_id, contexts.commits, contexts.at_ms, contexts.tasks, contexts.messages, contexts.snapshot, contexts.sum'
 
@@ -68,7 +68,7 @@ export function sumOfContext(
   { context, shard, tenant, principal, contextId, commits, atMs, messages }: PgContext,
   snapshot: string
 ): number {
-  return sumOf([context, shard, tenant, principal, contextId, commits, atMs, messages, snapshot])
+  return checksumOf([context, shard, tenant, principal, contextId, commits, atMs, messages, snapshot])
 }
 
 export function sumOfTask({
@@ -88,7 +88,7 @@ export function sumOfTask({
   wakeAtMs,
   endedAtMs
 }: PgTask): number {
-  return sumOf([
+  return checksumOf([
     context,
     task,
     shard,
@@ -108,7 +108,7 @@ export function sumOfTask({
 }
 
 /** A context from its columns, with its snapshot. Throws DamagedRow. */
-export function contextOf([
+export function storedContextOf([
   context,
   shard,
   tenant,
@@ -120,7 +120,7 @@ export function contextOf([
   messages,
   snapshot,
   sum
-]: readonly Field[]): { row: PgContext; snapshot: string } {
+]: readonly PostgresCell[]): { row: PgContext; snapshot: string } {
   const row: PgContext = {
     context: Number(context),
     shard: Number(shard),
@@ -132,7 +132,7 @@ export function contextOf([
     tasks: Number(tasks),
     messages: Number(messages)
   }
-  return { row: verified('contexts', row, sumOfContext(row, String(snapshot)), sum), snapshot: String(snapshot) }
+  return { row: verifyRow('contexts', row, sumOfContext(row, String(snapshot)), sum), snapshot: String(snapshot) }
 }
 
 /** A task from its columns. Throws DamagedRow. */
@@ -153,7 +153,7 @@ export function taskOf([
   wakeAtMs,
   endedAtMs,
   sum
-]: readonly Field[]): PgTask {
+]: readonly PostgresCell[]): PgTask {
   const row: PgTask = {
     context: Number(context),
     task: Number(task),
@@ -171,16 +171,16 @@ export function taskOf([
     wakeAtMs: numberOf(wakeAtMs),
     endedAtMs: numberOf(endedAtMs)
   }
-  return verified('tasks', row, sumOfTask(row), sum)
+  return verifyRow('tasks', row, sumOfTask(row), sum)
 }
 
 /** Throws DamagedRow unless the stored checksum is that of the cells. */
-export function verified<Row>(table: string, row: Row, expected: number, stored: Field | undefined): Row {
+export function verifyRow<Row>(table: string, row: Row, expected: number, stored: PostgresCell | undefined): Row {
   if (Number(stored) !== expected) throw new DamagedRow(table)
   return row
 }
 
-function numberOf(field: Field | undefined): number | null {
+function numberOf(field: PostgresCell | undefined): number | null {
   return field === null || field === undefined ? null : Number(field)
 }
 
@@ -188,12 +188,12 @@ function numberOf(field: Field | undefined): number | null {
 const LONGEST_KEY = 400
 
 /** A key column of a name: the name, or the hash of a long one. */
-export function keyOf(name: string): string {
+export function nameKeyOf(name: string): string {
   return name.length <= LONGEST_KEY ? name : `sha256 ${createHash('sha256').update(name).digest('base64url')}`
 }
 
 /** A context's name in caches. */
-export function nameOf(tenant: string, principal: string, contextId: string): string {
+export function contextNameOf(tenant: string, principal: string, contextId: string): string {
   return `${tenant.length}.${principal.length}.${tenant}${principal}${contextId}`
 }
 

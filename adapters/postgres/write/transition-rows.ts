@@ -1,10 +1,10 @@
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
 import type { CountChange } from '../../rows/commit-rows.ts'
-import { type Cell, originalText, storedText, sumOf, unlessDamaged } from '../../rows/damage.ts'
+import { type Cell, originalText, storedText, checksumOf, unlessDamaged } from '../../rows/damage.ts'
 import { TRANSITION_TYPES } from '../schema/functions.ts'
 import type { Ownership } from '../session/owner.ts'
-import type { Field } from '../session/session.ts'
-import { binaryArray, verified } from './row-shapes.ts'
+import type { PostgresCell } from '../session/session.ts'
+import { binaryArray, verifyRow } from './row-shapes.ts'
 
 /** The columns of a count, for {@link transitionOf}. */
 export const TRANSITION_COLUMNS = 'chart, previous, taken, writer, count, timed, ms, at_ms, sum'
@@ -30,14 +30,14 @@ export function transitionOf([
   ms,
   atMs,
   sum
-]: readonly Field[]): TransitionCount {
+]: readonly PostgresCell[]): TransitionCount {
   const names = { chart: String(chart), previous: String(previous), taken: String(taken) }
   const figures = { count: Number(count), timed: Number(timed), ms: Number(ms) }
   const cells = [...Object.values(names), Number(writer), ...Object.values(figures), Number(atMs)]
-  return verified(
+  return verifyRow(
     'transitions',
     { ...figures, chart: names.chart, previous: originalText(names.previous), taken: originalText(names.taken) },
-    sumOf(cells),
+    checksumOf(cells),
     sum
   )
 }
@@ -65,7 +65,7 @@ export async function countTransitions(
       before.ms + one.ms,
       atMs
     ]
-    return [...cells, sumOf(cells)]
+    return [...cells, checksumOf(cells)]
   })
   const columns = TRANSITION_TYPES.map((type, column) =>
     binaryArray(

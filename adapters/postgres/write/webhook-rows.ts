@@ -1,16 +1,16 @@
 import type { NewWebhook, WebhookProgress, WebhookRow, Scope } from '../../../runtime/store/rows.ts'
 import type { WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
-import { reading, storedText, sumOf, unlessDamaged } from '../../rows/damage.ts'
-import type { Field, Session } from '../session/session.ts'
+import { reading, storedText, checksumOf, unlessDamaged } from '../../rows/damage.ts'
+import type { PostgresCell, Session } from '../session/session.ts'
 import {
   binaryArray,
-  keyOf,
+  nameKeyOf,
   type PgTask,
   type PgWebhook,
   TASK_AT,
   TASK_COLUMNS,
   taskOf,
-  verified
+  verifyRow
 } from './row-shapes.ts'
 import { WriteGroups } from './write-groups.ts'
 
@@ -35,7 +35,16 @@ export interface PlacedWebhook {
 }
 
 /** A webhook from its columns. Throws DamagedRow. */
-export function webhookOf([place, shard, context, task, key, isOpen, body, sum]: readonly Field[]): PlacedWebhook {
+export function webhookOf([
+  place,
+  shard,
+  context,
+  task,
+  key,
+  isOpen,
+  body,
+  sum
+]: readonly PostgresCell[]): PlacedWebhook {
   const row: PgWebhook = {
     shard: Number(shard),
     context: Number(context),
@@ -44,11 +53,11 @@ export function webhookOf([place, shard, context, task, key, isOpen, body, sum]:
     isOpen: isOpen === 't',
     body: String(body)
   }
-  return { place: Number(place), row: verified('webhooks', row, sumOfWebhook(row), sum) }
+  return { place: Number(place), row: verifyRow('webhooks', row, sumOfWebhook(row), sum) }
 }
 
 function sumOfWebhook({ shard, context, task, key, isOpen, body }: PgWebhook): number {
-  return sumOf([shard, context, task, key, isOpen, body])
+  return checksumOf([shard, context, task, key, isOpen, body])
 }
 
 /** The progress in a webhook's row. */
@@ -58,7 +67,7 @@ export function rowIn({ body }: Pick<PgWebhook, 'body'>): WebhookRow {
 
 /** The webhooks of some tasks, for a batch of writes to them. */
 export class KnownWebhooks {
-  readonly #rows = new Map<string, Field[] | PgWebhook>()
+  readonly #rows = new Map<string, PostgresCell[] | PgWebhook>()
   readonly #changed = new Map<string, PgWebhook>()
 
   /** Reads the webhooks of these tasks. */
@@ -143,7 +152,7 @@ function changedBy(
   if ('notes' in change) {
     return change.notes.map(({ scope, taskId, id, progress }) => {
       const task = taskOfScope(scope, taskId)
-      const key = keyOf(storedText(id))
+      const key = nameKeyOf(storedText(id))
       // A damaged webhook counts as missing: nothing more is delivered to it.
       const row = task && unlessDamaged(() => webhooks.find(task.task, key))
       if (row)
@@ -157,13 +166,13 @@ function changedBy(
   }
   if ('delete' in change) {
     const task = taskOfScope(change.scope, change.taskId)
-    const place = task && webhooks.placeOf(task.task, keyOf(storedText(change.delete)))
+    const place = task && webhooks.placeOf(task.task, nameKeyOf(storedText(change.delete)))
     if (place !== undefined) groups.add('droppedWebhooks', place)
     return place !== undefined
   }
   const task = taskOfScope(change.scope, change.write.taskId)
   if (!task) return 'absent'
-  const key = keyOf(storedText(change.write.id))
+  const key = nameKeyOf(storedText(change.write.id))
   if (webhooks.countOthers(task.task, key) >= change.limit) return 'full'
   webhooks.put(webhookRow(task, key, change.write, webhooks.progressOf(task.task, key)))
   return 'written'

@@ -3,14 +3,14 @@ import { setTimeout } from 'node:timers/promises'
 import { afterTurns } from '../../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import type { Erasure, SweepBounds } from '../../../runtime/store/store.ts'
-import type { Change, Changed, CommitRows, WebhookChange } from '../../rows/commit-rows.ts'
+import type { StoreChange, Changed, CommitRows, WebhookChange } from '../../rows/commit-rows.ts'
 import { storedText } from '../../rows/damage.ts'
-import { type Waiting, type WriteBatch, WriteQueue } from '../../rows/write-queue.ts'
+import { type QueuedCall, type WriteBatch, WriteQueue } from '../../rows/write-queue.ts'
 import type { ReadQueue } from '../read/read-queue.ts'
 import { SLOTS } from '../schema/migrate.ts'
 import type { Ownership, ShardOwner } from '../session/owner.ts'
-import { isLost, toStoreError, troubleOf } from '../session/session.ts'
-import { Batch } from './batch.ts'
+import { isLost, toStoreError, classifyPostgresError } from '../session/session.ts'
+import { PostgresBatch } from './batch.ts'
 import { KnownRows, Numbers, type Removed, tasksIn } from './known-rows.ts'
 import { countTransitions } from './transition-rows.ts'
 import { changeWebhooks, KnownWebhooks } from './webhook-rows.ts'
@@ -25,7 +25,7 @@ const ERASE = { name: 'taskchart_erase', text: 'SELECT erase_rows($1, $2, $3, $4
 const ROUNDS_BETWEEN = 4
 
 /** The commits and changes that wait for their turn. */
-export type OrderedChange = Exclude<Change, { readonly sweep: unknown }>
+export type OrderedChange = Exclude<StoreChange, { readonly sweep: unknown }>
 
 /** The result of a commit: whether it won its race, or its error. */
 type Outcome = boolean | Error
@@ -78,7 +78,7 @@ export class Writer {
     while (this.#isScheduled || this.#running) await (this.#running ?? new Promise(resolve => setImmediate(resolve)))
   }
 
-  #ask<T>(add: (waiting: Waiting<T>) => void): Promise<T> {
+  #ask<T>(add: (waiting: QueuedCall<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       void this.#owner.owned
       this.#waiting += 1
@@ -117,7 +117,7 @@ export class Writer {
             error => commits.map(() => error)
           )
     for (const [i, outcome] of outcomes.entries()) {
-      const { resolve, reject } = waiting[i] as Waiting<boolean>
+      const { resolve, reject } = waiting[i] as QueuedCall<boolean>
       if (typeof outcome === 'boolean') resolve(outcome)
       else reject(outcome)
     }
@@ -158,7 +158,8 @@ export class Writer {
     } catch (error) {
       if (isLost(error)) throw error
       this.#rows.forget()
-      if (troubleOf(error) === 'busy' || (careful && commits.length === 1)) return commits.map(() => error as Error)
+      if (classifyPostgresError(error) === 'busy' || (careful && commits.length === 1))
+        return commits.map(() => error as Error)
       const outcomes: Outcome[] = []
       for (const commit of commits) outcomes.push(...(await this.#commitAll(owned, [commit], true)))
       return outcomes
@@ -173,7 +174,7 @@ export class Writer {
       owned.session,
       withWebhooks.flatMap(commit => [...tasksIn(commit)].flatMap(id => rows.tasks.get(id)?.task ?? []))
     )
-    const batch = new Batch(rows, { numbers: this.#numbers, webhooks, shards: owned.count, slot: this.#slot })
+    const batch = new PostgresBatch(rows, { numbers: this.#numbers, webhooks, shards: owned.count, slot: this.#slot })
     const outcomes = commits.map(commit => {
       try {
         return batch.add(commit)
@@ -202,7 +203,7 @@ export class Writer {
       try {
         return await this.#changeWebhooks(owned, change.webhooks)
       } catch (error) {
-        if (troubleOf(error) !== 'conflict') throw error
+        if (classifyPostgresError(error) !== 'conflict') throw error
         // A sweep has removed a task meanwhile.
         return this.#changeWebhooks(owned, change.webhooks)
       }

@@ -12,7 +12,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { type Holder, inUse, StorageError, thisHolder, tooNew } from '../../rows/damage.ts'
-import { type Database, type DriverName, driverOf, reasonOf, rollBack, sqliteCode } from '../driver.ts'
+import { type Database, type DriverName, driverOf, sqliteReasonOf, rollBack, sqliteCode } from '../driver.ts'
 import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3, VERSION_4 } from '../tables.ts'
 import {
   APPLICATION_ID,
@@ -67,7 +67,7 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
       database => {
         // Still without a log: the id in page 1 is written atomically.
         database.exec('PRAGMA synchronous = FULL')
-        migrate(database, file)
+        migrateSqlite(database, file)
         if (statSync(file).size <= checkedBytes) checkWhole(database, file)
         database
           .prepare("INSERT INTO meta VALUES ('holder', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
@@ -132,7 +132,7 @@ function opened(file: string, open: () => Database): Database {
 
 function unusable(file: string, error: unknown): unknown {
   if (sqliteCode(error) === undefined) return error
-  return new StorageError(`${file} cannot be used: ${reasonOf(error)}.`, { cause: error })
+  return new StorageError(`${file} cannot be used: ${sqliteReasonOf(error)}.`, { cause: error })
 }
 
 function checkWhole(database: Database, file: string): void {
@@ -293,19 +293,23 @@ function lockOf(file: string, driver: DriverName | undefined): Database {
 
 function unusableLock(file: string, cause: unknown): StorageError {
   return new StorageError(
-    `${file} cannot be used: its lock ${file}-lock cannot be taken: ${reasonOf(cause)}. Is the folder there, and may it be written?`,
+    `${file} cannot be used: its lock ${file}-lock cannot be taken: ${sqliteReasonOf(cause)}. Is the folder there, and may it be written?`,
     { cause }
   )
 }
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
-export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4]
+export const SQLITE_MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4]
 
 /** Starts an empty file that can release free pages. This setting must precede the first page, which it writes. */
 const BEGIN_FILE = 'BEGIN; PRAGMA auto_vacuum = INCREMENTAL'
 
 /** Migrates a file's schema to the newest version, each step in a transaction. Throws StorageError for a newer version. */
-export function migrate(database: Database, file: string, migrations: readonly string[] = MIGRATIONS): void {
+export function migrateSqlite(
+  database: Database,
+  file: string,
+  migrations: readonly string[] = SQLITE_MIGRATIONS
+): void {
   const version = checkVersion(database, file, migrations.length)
   for (const [index, sql] of migrations.entries()) {
     if (index < version) continue
@@ -322,7 +326,7 @@ export function migrate(database: Database, file: string, migrations: readonly s
 }
 
 /** The version of a file's schema. Throws StorageError if it is newer than `known`. */
-function checkVersion(database: Database, file: string, known = MIGRATIONS.length): number {
+function checkVersion(database: Database, file: string, known = SQLITE_MIGRATIONS.length): number {
   const version = Number(database.prepare('PRAGMA user_version').get()?.user_version)
   if (version <= known) return version
   throw tooNew(file, version, known)

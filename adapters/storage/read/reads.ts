@@ -4,7 +4,7 @@ import {
   type SendRow,
   type StateCounts,
   type StoredWebhook,
-  summed,
+  sumTransitionCounts,
   type Scope
 } from '../../../runtime/store/rows.ts'
 import type {
@@ -28,14 +28,14 @@ import type {
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
 import { countBefore } from '../../rows/commit-rows.ts'
-import { damaged, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
+import { damageError, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../tables.ts'
 import { TaskLister } from './task-lister.ts'
 import type { TaskReader } from './task-reader.ts'
 
 /** Receives the error for damaged data that is left out of an answer. */
-export type ReportDamage = (error: Error) => void
+export type ReportSqliteDamage = (error: Error) => void
 
 /** Reads as JSON text, to be passed on unparsed. A task is a StoredTask or TaskRows. */
 export interface TaskTexts {
@@ -46,17 +46,17 @@ export interface TaskTexts {
 }
 
 /** The names of reads that return values. */
-export type ReadName = Exclude<keyof Reads, 'texts'>
+export type SqliteReadName = Exclude<keyof SqliteReads, 'texts'>
 
 /**
  * The reads of the store port, on one connection. Damaged data throws A2AError if it was requested by id, and is left out and reported
  * if it is one of many.
  */
-export class Reads {
+export class SqliteReads {
   readonly texts: TaskTexts
   readonly #reader: TaskReader
   readonly #lister: TaskLister
-  readonly #report: ReportDamage
+  readonly #report: ReportSqliteDamage
   readonly #find
   readonly #wakes: Statement
   readonly #live: Statement
@@ -66,7 +66,7 @@ export class Reads {
   readonly #open
   readonly #openWebhooks: Statement
 
-  constructor(database: Database, tables: Tables, reader: TaskReader, report: ReportDamage) {
+  constructor(database: Database, tables: Tables, reader: TaskReader, report: ReportSqliteDamage) {
     this.#reader = reader
     this.texts = {
       readTask: (scope, taskId, options) => this.#ofTask(scope, taskId, row => reader.readText(scope, row, options)),
@@ -280,7 +280,7 @@ export class Reads {
 
   readTransitions(chart: string): TransitionCount[] {
     const rows = reading('The counts of transitions', () => this.#find.transitions.all(chart))
-    return summed(
+    return sumTransitionCounts(
       rows.map(({ previous, taken, count, timed, ms }) => ({
         chart,
         previous: originalText(previous),
@@ -357,7 +357,7 @@ export class Reads {
   }
 
   #safely<T>(what: string, read: () => T): T | undefined {
-    return unlessDamaged(read, error => this.#report(damaged(what, error)))
+    return unlessDamaged(read, error => this.#report(damageError(what, error)))
   }
 }
 

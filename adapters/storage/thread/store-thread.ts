@@ -1,19 +1,19 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
-import { failureOf, outcomeOf, type Change, type Changed } from '../../rows/commit-rows.ts'
+import { failedOutcome, outcomeOf, type StoreChange, type Changed } from '../../rows/commit-rows.ts'
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { takeTogether } from '../../rows/write-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
 import type { TaskTexts } from '../read/reads.ts'
-import { reasonOf } from '../driver.ts'
+import { sqliteReasonOf } from '../driver.ts'
 import {
-  type Answered,
-  type Batch,
+  type NumberedOutcome,
+  type ThreadBatch,
   type NumberedRead,
   type ReadCall,
   type ThreadData,
-  type Told,
-  unpacked,
+  type ThreadReport,
+  unpackCommit,
   type Word,
   type Writes
 } from './thread-messages.ts'
@@ -37,7 +37,7 @@ const LARGE_CHARACTERS = 256 * 1024
 /** The worker thread of one store. It processes messages until `close`, and then ends. */
 const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
-const tell = (told: Told) => port.postMessage(told)
+const report = (told: ThreadReport) => port.postMessage(told)
 const engine = openEngine()
 const reads = new LeastCostQueue<NumberedRead>(MOST_BEHIND_MS)
 const writes: Writes[] = []
@@ -49,9 +49,9 @@ let hasWritten = false
 const ahead = new Map<string, number>()
 
 /* c8 ignore next -- the thread ends then, before it could report coverage */
-onReceived(port, 'message', receive, error => tell({ stopped: reasonOf(error) }))
+onReceived(port, 'message', receive, error => report({ stopped: sqliteReasonOf(error) }))
 
-function receive(sent: Batch | Word): void {
+function receive(sent: ThreadBatch | Word): void {
   if (sent === 'close') isClosing = true
   else if ('taken' in sent) moveAhead(sent.taken, -sent.weight)
   else if ('reads' in sent) for (const call of sent.reads) reads.add(call.user, call)
@@ -62,10 +62,10 @@ function receive(sent: Batch | Word): void {
 /** Opens the file. An error of better-sqlite3 would lose its message on its way out of the thread. */
 function openEngine(): Engine {
   try {
-    return new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
+    return new Engine(openForWriting(file, driver), file, ({ message }) => report({ damage: message }))
   } catch (error) {
     /* c8 ignore next -- a thread that fails reports no coverage */
-    throw new Error(`${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, {
+    throw new Error(`${sqliteReasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, {
       cause: error
     })
   }
@@ -91,7 +91,7 @@ function turn(): void {
   else answerReads(user)
   const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the link terminates the thread before it could report coverage */
-  if (engine.broken) tell({ stopped: engine.broken.message })
+  if (engine.broken) report({ stopped: engine.broken.message })
   if (writes.length > 0 || nextReader() !== undefined || (hasRoomToGive && !isClosing)) schedule()
   else if (isClosing && reads.size === 0) close()
 }
@@ -107,14 +107,14 @@ function nextReader(): string | undefined {
 }
 
 function answerReads(user: string): void {
-  const answers: Answered[] = []
+  const answers: NumberedOutcome[] = []
   const beganMs = performance.now()
   let nowMs = beganMs
   let characters = 0
   for (let call = reads.take(user); call; call = nowMs - beganMs < READING_MS ? reads.take(user) : undefined) {
     const { number, name, args } = call
     const outcome = outcomeOf(() => read({ name, args }))
-    if ('failure' in outcome && outcome.code === 'InternalError') tell({ damage: outcome.failure })
+    if ('failure' in outcome && outcome.code === 'InternalError') report({ damage: outcome.failure })
     const beforeMs = nowMs
     nowMs = performance.now()
     reads.charge(user, nowMs - beforeMs + READ_MS)
@@ -123,7 +123,7 @@ function answerReads(user: string): void {
   }
   const weight = characters < LARGE_CHARACTERS ? 1 : GROUPS_AHEAD
   moveAhead(user, weight)
-  tell({ reads: answers, user, weight })
+  report({ reads: answers, user, weight })
 }
 
 function moveAhead(user: string, weight: number): void {
@@ -152,13 +152,13 @@ function writeArrived(): void {
 
 function write(batches: readonly Writes[]): void {
   const outcomes = engine
-    .commitAll(batches.flatMap(({ commits }) => commits.map(unpacked)))
-    .map(each => (each instanceof Error ? failureOf(each) : { value: each }))
+    .commitAll(batches.flatMap(({ commits }) => commits.map(unpackCommit)))
+    .map(each => (each instanceof Error ? failedOutcome(each) : { value: each }))
   for (const { commits, change } of batches)
-    tell({ commits: outcomes.splice(0, commits.length), change: change && outcomeOf(() => changed(change)) })
+    report({ commits: outcomes.splice(0, commits.length), change: change && outcomeOf(() => changed(change)) })
 }
 
-function changed(change: Change): Changed {
+function changed(change: StoreChange): Changed {
   if ('webhooks' in change) return engine.changeWebhooks(change.webhooks)
   if ('counts' in change) return engine.countTransitions(change)
   return 'erase' in change ? engine.erase(change.erase) : engine.sweep(change.sweep, change.limit)

@@ -1,22 +1,22 @@
 import { Worker } from 'node:worker_threads'
 import type { StoreStatus } from '../../../runtime/store/rows.ts'
-import type { Change, Changed, CommitRows } from '../../rows/commit-rows.ts'
+import type { StoreChange, Changed, CommitRows } from '../../rows/commit-rows.ts'
 import { StorageError } from '../../rows/damage.ts'
 import {
   CHARACTERS_A_BATCH,
   rejectBatch,
   settle,
   WriteQueue,
-  type Waiting,
+  type QueuedCall,
   type WriteBatch
 } from '../../rows/write-queue.ts'
 import {
-  type Batch,
+  type ThreadBatch,
   type NumberedRead,
-  packed,
+  packCommit,
   type ReadCall,
   type ThreadData,
-  type Told,
+  type ThreadReport,
   type Word
 } from './thread-messages.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
@@ -49,7 +49,7 @@ export class ThreadLink {
   #calls: NumberedRead[] = []
   #lastRead = 0
   /** Pending calls: reads by number, writes oldest first. */
-  readonly #readers = new Map<number, Waiting<string | undefined>>()
+  readonly #readers = new Map<number, QueuedCall<string | undefined>>()
   readonly #sentWrites: WriteBatch[] = []
   #isScheduled = false
   #end: Error | undefined
@@ -65,22 +65,22 @@ export class ThreadLink {
     })
     this.#worker.unref()
     const fail = (error: unknown) => this.#stop(`${data.file} can no longer be used: ${(error as Error).message}`)
-    onReceived(this.#worker, 'message', (told: Told) => this.#hear(told), fail)
+    onReceived(this.#worker, 'message', (told: ThreadReport) => this.#hear(told), fail)
     this.#worker.on('error', fail)
     this.#ended = new Promise(resolve => this.#worker.once('exit', () => resolve()))
   }
 
   commit(rows: CommitRows): Promise<boolean> {
-    return this.#asked(waiting => this.#writes.addCommit(rows, waiting))
+    return this.#enqueue(waiting => this.#writes.addCommit(rows, waiting))
   }
 
-  change(change: Change): Promise<Changed> {
-    return this.#asked(waiting => this.#writes.addChange(change, waiting))
+  change(change: StoreChange): Promise<Changed> {
+    return this.#enqueue(waiting => this.#writes.addChange(change, waiting))
   }
 
   /** Resolves with JSON. */
   read({ name, args }: ReadCall, user: string): Promise<string | undefined> {
-    return this.#asked(waiting => {
+    return this.#enqueue(waiting => {
       this.#lastRead += 1
       this.#calls.push({ name, args, user, number: this.#lastRead })
       this.#readers.set(this.#lastRead, waiting)
@@ -108,7 +108,7 @@ export class ThreadLink {
     await this.#ended
   }
 
-  #asked<T>(ask: (waiting: Waiting<T>) => void): Promise<T> {
+  #enqueue<T>(ask: (waiting: QueuedCall<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#end) throw this.#end
       ask({ resolve, reject })
@@ -137,28 +137,28 @@ export class ThreadLink {
     while (this.#sentWrites.length < ahead && this.#charactersSent < characters) {
       const batch = this.#writes.take()
       if (!batch) return
-      this.#post({ commits: batch.commits.map(packed), change: batch.change?.what, characters: batch.characters })
+      this.#post({ commits: batch.commits.map(packCommit), change: batch.change?.what, characters: batch.characters })
       this.#sentWrites.push(batch)
     }
   }
 
   /** Keeps the process alive until the batch is answered. */
-  #post(batch: Batch): void {
+  #post(batch: ThreadBatch): void {
     this.#worker.ref()
     this.#say(batch)
   }
 
-  #say(what: Batch | Word): void {
+  #say(what: ThreadBatch | Word): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
     this.#worker.postMessage(what)
   }
 
-  #hear(told: Told): void {
+  #hear(told: ThreadReport): void {
     if ('damage' in told) return this.#listener.damaged(told.damage)
     if ('stopped' in told) return this.#stop(told.stopped)
     if ('reads' in told) {
       for (const [number, outcome] of told.reads) {
-        const reader = this.#readers.get(number) as Waiting<string | undefined>
+        const reader = this.#readers.get(number) as QueuedCall<string | undefined>
         this.#readers.delete(number)
         settle(reader, outcome)
       }
@@ -166,7 +166,7 @@ export class ThreadLink {
       setImmediate(() => this.#say({ taken: told.user, weight: told.weight }))
     } else {
       const { waiting, change } = this.#sentWrites.shift() as WriteBatch
-      for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as Waiting<boolean>, outcome)
+      for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as QueuedCall<boolean>, outcome)
       if (change && told.change) settle(change.waiting, told.change)
       // Not sent at once: Node delivers up to 1,000 messages of a thread in one turn of the event loop, which the next batches could fill.
       this.#schedule()

@@ -1,9 +1,9 @@
-import type { Change, Changed, CommitRows, LogRow, Outcome, TaskColumns } from '../../rows/commit-rows.ts'
+import type { StoreChange, Changed, CommitRows, LogRow, StoreOutcome, TaskColumns } from '../../rows/commit-rows.ts'
 import type { DriverName } from '../driver.ts'
-import type { ReadName } from '../read/reads.ts'
+import type { SqliteReadName } from '../read/reads.ts'
 
 export interface ReadCall {
-  readonly name: ReadName
+  readonly name: SqliteReadName
   readonly args: readonly unknown[]
 }
 
@@ -16,22 +16,22 @@ export interface NumberedRead extends ReadCall {
 /** Commits as one group, then at most one change, and the length of their text. */
 export interface Writes {
   readonly commits: readonly PackedCommit[]
-  readonly change: Change | undefined
+  readonly change: StoreChange | undefined
   readonly characters: number
 }
 
-export type Batch = { readonly reads: readonly NumberedRead[] } | Writes
+export type ThreadBatch = { readonly reads: readonly NumberedRead[] } | Writes
 
 /** The outcome of the read with a number. */
-export type Answered = readonly [number: number, outcome: Outcome<string | undefined>]
+export type NumberedOutcome = readonly [number: number, outcome: StoreOutcome<string | undefined>]
 
 /** A control message to the thread: answers to a user's reads were received, or close. */
 export type Word = { readonly taken: string; readonly weight: number } | 'close'
 
 /** A message from the thread: outcomes of one user's reads by number, outcomes of a batch of writes, damaged data, or a final failure. */
-export type Told =
-  | { readonly reads: readonly Answered[]; readonly user: string; readonly weight: number }
-  | { readonly commits: Outcome<boolean>[]; readonly change: Outcome<Changed> | undefined }
+export type ThreadReport =
+  | { readonly reads: readonly NumberedOutcome[]; readonly user: string; readonly weight: number }
+  | { readonly commits: StoreOutcome<boolean>[]; readonly change: StoreOutcome<Changed> | undefined }
   | { readonly damage: string }
   | { readonly stopped: string }
 
@@ -75,7 +75,7 @@ type PackedCommit = readonly [
 ]
 
 /** Packs a commit. */
-export function packed({
+export function packCommit({
   tenant,
   principal,
   contextId,
@@ -104,7 +104,7 @@ export function packed({
 }
 
 /** The commit that was packed. */
-export function unpacked([
+export function unpackCommit([
   tenant,
   principal,
   contextId,

@@ -95,7 +95,7 @@ export class CommitWriter {
     Object.assign(context.row, { commits: expected + 1, atMs, snapshot })
     for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)
     for (const webhook of commit.webhooks)
-      this.#webhooks.writeTold(this.#taskIn(context, storedText(webhook.taskId)), webhook)
+      this.#webhooks.writeWithMessage(this.#taskIn(context, storedText(webhook.taskId)), webhook)
     return true
   }
 

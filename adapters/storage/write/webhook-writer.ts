@@ -42,7 +42,10 @@ export class WebhookWriter {
   }
 
   /** Writes a webhook that came with a message; ignores it without its task. */
-  writeTold(task: StoredTaskRow | undefined, { told, ...webhook }: NewWebhook & { readonly told: number }): void {
+  writeWithMessage(
+    task: StoredTaskRow | undefined,
+    { told, ...webhook }: NewWebhook & { readonly told: number }
+  ): void {
     if (task) this.#write(task, webhook, told)
   }
 

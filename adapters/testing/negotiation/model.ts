@@ -5,7 +5,7 @@ import type {
   NegotiationLimits,
   NegotiationMachineEvent,
   Opinion,
-  Terms
+  NegotiationTerms
 } from '../../../machines/negotiation-events.ts'
 import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
@@ -19,16 +19,16 @@ import type { ByName, Response, BargainCases } from '../plan/cases.ts'
 import { endless } from '../run/stub-actors.ts'
 
 /** A client's answer without generated ids. An offer's time is in milliseconds since the start of the path. */
-export type Answer =
+export type BargainAnswer =
   | { readonly message: readonly unknown[] }
   | { readonly task: unknown }
   | { readonly rejected: readonly unknown[] | undefined }
   | { readonly error: ErrorCode }
 
 /** An answer, with the number of the client's message. */
-export interface Heard {
+export interface NumberedAnswer {
   readonly request: number
-  readonly answer: Answer
+  readonly answer: BargainAnswer
 }
 
 /** The state of a negotiation after one move, according to its chart, and the answers to the client. */
@@ -37,7 +37,7 @@ export type BargainTurn = Snapshot<unknown> & {
   readonly nowMs: number
   /** The number of messages that the client has sent. */
   readonly sent: number
-  readonly heard: readonly Heard[]
+  readonly heard: readonly NumberedAnswer[]
 }
 
 /** A negotiation as a pure function of moves. */
@@ -62,12 +62,12 @@ export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits
   const take = (turn: BargainTurn, move: BargainMove): BargainTurn => {
     const { chart, nowMs, sent } = turn
     if (move.type === 'time') return { ...turn, nowMs: nowMs + move.delayMs, heard: [] }
-    if (move.type === 'response') return told(turn, answered(negotiation, move.response, nowMs))
+    if (move.type === 'response') return turnAfter(turn, answered(negotiation, move.response, nowMs))
     if (move.type === 'proposal' && !move.taken)
       return { ...turn, sent: sent + 1, heard: [{ request: sent, answer: { error: 'InvalidParams' } }] }
     const message: Message = { messageId: `${sent}`, role: 'ROLE_USER', parts: [] }
     const arrived: Arrival = { atMs: nowMs, ...meaning(move, chart.context.standing?.offerId) }
-    return told(
+    return turnAfter(
       { ...turn, sent: sent + 1 },
       { type: 'request.received', request: { callId: `${sent}`, taskId: `${sent}`, message, arrived } }
     )
@@ -78,7 +78,7 @@ export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits
 type Hears = NegotiationMachineEvent | DoneActorEvent<Opinion>
 
 /** Sends an event to the chart, and after each deal the event that a task was opened. */
-function told(turn: BargainTurn, event: Hears): BargainTurn {
+function turnAfter(turn: BargainTurn, event: Hears): BargainTurn {
   const [chart, actions] = transition(model, turn.chart, event as NegotiationMachineEvent)
   const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) =>
     type === 'xstate.emit' ? [params.event as NegotiationFact] : []
@@ -86,11 +86,11 @@ function told(turn: BargainTurn, event: Hears): BargainTurn {
   const heard = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
   const next = { ...turn, chart, heard }
   if (!chart.matches({ busy: 'agreeing' })) return next
-  const rest = told(next, { type: 'deal.made' })
+  const rest = turnAfter(next, { type: 'deal.made' })
   return { ...rest, heard: [...heard, ...rest.heard] }
 }
 
-function answerOf(outcome: NegotiationFact['outcome']): Answer {
+function answerOf(outcome: NegotiationFact['outcome']): BargainAnswer {
   switch (outcome.decision) {
     case 'replied':
       return { message: comparable(outcome.reply.parts, 0) }
@@ -138,7 +138,7 @@ function meaning(
   const id = (isStanding: boolean) => (isStanding ? standing : undefined) ?? 'nobody’s'
   switch (move.type) {
     case 'proposal':
-      return { proposes: move.taken as Terms }
+      return { proposes: move.taken as NegotiationTerms }
     case 'accept':
       return { accepts: id(move.isStanding) }
     case 'decline':
@@ -153,7 +153,7 @@ function meaning(
 export type BargainMove =
   | { readonly type: 'words'; readonly name: string; readonly words: Words }
   /** `taken`: the terms after validation; absent if the schema refuses them. */
-  | { readonly type: 'proposal'; readonly name: string; readonly terms: object; readonly taken?: Terms }
+  | { readonly type: 'proposal'; readonly name: string; readonly terms: object; readonly taken?: NegotiationTerms }
   /** The current offer, or an unknown one. */
   | { readonly type: 'accept' | 'decline'; readonly isStanding: boolean }
   | { readonly type: 'response'; readonly name: string; readonly response: Response }

@@ -1,13 +1,20 @@
 import type { Negotiation } from '../../../runtime/index.ts'
-import type { Bounds } from '../bounds.ts'
+import type { ExplorationBounds } from '../bounds.ts'
 import type { BargainCases } from '../plan/cases.ts'
-import { type PathKind, type Place, placesFrom, shortestWays, simpleWays, type Taken } from '../plan/graph.ts'
+import {
+  type PathKind,
+  type ReachedConfiguration,
+  placesFrom,
+  shortestWays,
+  simpleWays,
+  type MoveResult
+} from '../plan/graph.ts'
 import {
   bargainModel,
   type BargainMove,
   type BargainTurn,
   describeBargainMove,
-  type Heard,
+  type NumberedAnswer,
   requestsOf,
   responsesOf
 } from './model.ts'
@@ -15,7 +22,7 @@ import {
 /** One move of a negotiation, and the expected answers. */
 export interface BargainStep {
   readonly move: BargainMove
-  readonly heard: readonly Heard[]
+  readonly heard: readonly NumberedAnswer[]
   /** Whether `respond` is called then. */
   readonly asks: boolean
 }
@@ -44,7 +51,7 @@ export function bargainPlan(
   negotiation: Negotiation,
   cases: BargainCases,
   kind: PathKind,
-  bounds: Bounds
+  bounds: ExplorationBounds
 ): BargainPath[] {
   const { begin, take } = bargainModel(negotiation, { rounds: roundsIn(negotiation), waitingLimit: WAITING_LIMIT })
   const places = placesFrom(begin(), {
@@ -60,9 +67,9 @@ export function bargainPlan(
   }))
 }
 
-type Way = readonly Taken<BargainTurn, BargainMove>[]
+type Way = readonly MoveResult<BargainTurn, BargainMove>[]
 
-function waysOf(kind: PathKind, places: readonly Place<BargainTurn, BargainMove>[]): readonly Way[] {
+function waysOf(kind: PathKind, places: readonly ReachedConfiguration<BargainTurn, BargainMove>[]): readonly Way[] {
   if (kind === 'shortest') return shortestWays(places)
   return kind === 'simple'
     ? simpleWays(places)

@@ -9,10 +9,10 @@ import type { Agent, Runtime } from '../../../runtime/index.ts'
 import { PathError } from '../path-error.ts'
 import type { Response } from '../plan/cases.ts'
 import type { AtStep } from '../run/chart-run.ts'
-import { callerOf, type Manner } from '../run/drivers.ts'
-import type { Caller } from '../run/official-caller.ts'
+import { createTestClient, type Manner } from '../run/drivers.ts'
+import type { TestClient } from '../run/official-caller.ts'
 import { CONTEXT, newDisk, World } from '../run/world.ts'
-import { type Answer, type BargainMove, comparable, describeBargainMove, type Heard } from './model.ts'
+import { type BargainAnswer, type BargainMove, comparable, describeBargainMove, type NumberedAnswer } from './model.ts'
 import { type BargainPath, type BargainStep, roundsIn, WAITING_LIMIT } from './plan.ts'
 
 /** The number of rests to wait for an expected event, also over a socket. */
@@ -38,7 +38,7 @@ export async function walkBargain(
   )
   let arrived = 0
   const open = () =>
-    callerOf(
+    createTestClient(
       seen(world.runtime, () => (arrived += 1)),
       access
     )
@@ -86,7 +86,7 @@ class BargainRun {
   #sent = 0
 
   /** `arrived`: the number of messages that reached the agent. */
-  constructor(world: World, respondent: Respondent, caller: Caller, arrived: () => number) {
+  constructor(world: World, respondent: Respondent, caller: TestClient, arrived: () => number) {
     this.#world = world
     this.#arrived = arrived
     this.#respondent = respondent
@@ -97,26 +97,26 @@ class BargainRun {
     this.#client.leave()
   }
 
-  async goOn(caller: Caller): Promise<void> {
+  async goOn(caller: TestClient): Promise<void> {
     await this.#client.goOn(caller, () => {
       this.#sent += 1
-      return this.#until(() => this.#respondent.isAsked)
+      return this.#until(() => this.#respondent.isPending)
     })
   }
 
   async take({ move, heard, asks }: BargainStep): Promise<void> {
     const client = this.#client
-    const before = client.heard.length
+    const before = client.answers.length
     if (move.type === 'time') this.#world.clock.increment(move.delayMs)
     else if (move.type === 'response') this.#respondent.respond(move.response)
     else {
       client.send(move)
       this.#sent += 1
     }
-    await this.#until(() => client.heard.length >= before + heard.length && (!asks || this.#respondent.isAsked))
+    await this.#until(() => client.answers.length >= before + heard.length && (!asks || this.#respondent.isPending))
     const found = {
-      answers: client.heard.slice(before).toSorted((one, other) => one.request - other.request),
-      isAsked: this.#respondent.isAsked
+      answers: client.answers.slice(before).toSorted((one, other) => one.request - other.request),
+      isAsked: this.#respondent.isPending
     }
     const wanted = { answers: heard, isAsked: asks }
     if (!isDeepStrictEqual(found, wanted))
@@ -133,7 +133,7 @@ class BargainRun {
 /** An agent's negotiation. */
 type Bargaining = Extract<Agent['negotiate'], { readonly type: 'negotiation' }>
 
-interface Asked {
+interface PendingResponse {
   readonly resolve: (response: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -141,28 +141,28 @@ interface Asked {
 /** Answers for an agent in the test of its negotiation, under the control of the test. */
 class Respondent {
   readonly negotiation: Bargaining
-  #asked: Asked | undefined
+  #pending: PendingResponse | undefined
 
   constructor(negotiation: Bargaining) {
-    const respond = () => new Promise((resolve, reject) => (this.#asked = { resolve, reject }))
+    const respond = () => new Promise((resolve, reject) => (this.#pending = { resolve, reject }))
     this.negotiation = { ...negotiation, rounds: roundsIn(negotiation), respond }
   }
 
   /** Whether `respond` was called and has not answered. */
-  get isAsked(): boolean {
-    return this.#asked !== undefined
+  get isPending(): boolean {
+    return this.#pending !== undefined
   }
 
   respond(response: Response): void {
-    const asked = this.#asked
-    this.#asked = undefined
+    const asked = this.#pending
+    this.#pending = undefined
     if (response instanceof Error) asked?.reject(response)
     else asked?.resolve(response)
   }
 
   /** Drops a pending call after the process has ended. */
   clear(): void {
-    this.#asked = undefined
+    this.#pending = undefined
   }
 }
 
@@ -172,15 +172,15 @@ type ClientMove = Exclude<BargainMove, { type: 'response' | 'time' }>
 /** The client of a negotiation under test. After a restart of the agent it resends unanswered messages. */
 class Bargainer {
   /** The answers in order of arrival, each once. */
-  readonly heard: Heard[] = []
+  readonly answers: NumberedAnswer[] = []
   readonly #startMs: number
   readonly #waiting = new Map<number, Message>()
-  #caller: Caller | undefined
+  #caller: TestClient | undefined
   #offer: Offer | undefined
   #sent = 0
 
   /** `startMs`: the start of the path, in milliseconds since 1970. */
-  constructor(caller: Caller, startMs: number) {
+  constructor(caller: TestClient, startMs: number) {
     this.#caller = caller
     this.#startMs = startMs
   }
@@ -204,7 +204,7 @@ class Bargainer {
   }
 
   /** Continues with another caller. `settled` resolves when the last resent message is processed, to keep the order. */
-  async goOn(caller: Caller, settled: () => Promise<void>): Promise<void> {
+  async goOn(caller: TestClient, settled: () => Promise<void>): Promise<void> {
     this.#caller = caller
     for (const [request, message] of this.#waiting) {
       this.#put(request, message)
@@ -214,8 +214,8 @@ class Bargainer {
 
   #put(request: number, message: Message): void {
     const caller = this.#caller
-    const hear = (answer: Answer) => {
-      if (this.#caller === caller && this.#waiting.delete(request)) this.heard.push({ request, answer })
+    const hear = (answer: BargainAnswer) => {
+      if (this.#caller === caller && this.#waiting.delete(request)) this.answers.push({ request, answer })
     }
     caller?.send(message).then(
       answer => hear(this.#read(answer)),
@@ -223,7 +223,7 @@ class Bargainer {
     )
   }
 
-  #read(answer: SendMessageResponse): Answer {
+  #read(answer: SendMessageResponse): BargainAnswer {
     if ('message' in answer) {
       this.#offer = offerIn(answer.message) ?? this.#offer
       return { message: comparable(answer.message.parts, this.#startMs) }

@@ -6,8 +6,16 @@ import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
 import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Model } from './model.ts'
-import { eventOf, heardBy, type ChartMove, type HeardMove, type Timer, type Turn, type Ahead } from './moves.ts'
-import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
+import {
+  eventOf,
+  receivedEvent,
+  type ChartMove,
+  type OutsideMove,
+  type Timer,
+  type WorkTurn,
+  type Ahead
+} from './moves.ts'
+import { replacedActor, StandIns, Unmodelled } from './unmodelled.ts'
 
 /** The model of an agent's work. Charts among its actors are walked too, and snapshots of actors are events. */
 export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, 'events'>): Model {
@@ -51,12 +59,12 @@ function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
 }
 
 /** The first of the turns ahead. */
-function stepped({ ahead: [next, ...ahead] = [], nowMs }: Turn): Turn {
+function stepped({ ahead: [next, ...ahead] = [], nowMs }: WorkTurn): WorkTurn {
   return { ...(next as Ahead).turn, nowMs, ahead, inbox: inboxOf(ahead) }
 }
 
 /** What the chart heard, and what it did then. Only the chart's last turn in an act has the live actors, the others a copy. */
-interface Frame extends Pick<Turn, 'words' | 'sent' | 'timers' | 'cancelable' | 'hasMoved' | 'births' | 'asks'> {
+interface Frame extends Pick<WorkTurn, 'words' | 'sent' | 'timers' | 'cancelable' | 'hasMoved' | 'births' | 'asks'> {
   readonly snapshot: { readonly status: string }
 }
 
@@ -65,14 +73,14 @@ class Act implements Director {
   readonly root: Actor<AnyStateMachine>
   readonly #machine: AnyStateMachine
   readonly #standIns: StandIns
-  readonly #before: Turn | undefined
+  readonly #before: WorkTurn | undefined
   readonly #schedule: Schedule
   readonly #born = new Map<AnyActorRef, number>()
   readonly #running = new Set<AnyActorRef>()
   /** The sender and the receiver of each timer that was set in this step. */
   readonly #set = new Map<Timer, readonly AnyActorRef[]>()
   readonly #paths = new Map<AnyActorRef, string>()
-  readonly #heard: Omit<Ahead, 'turn'>[] = []
+  readonly #received: Omit<Ahead, 'turn'>[] = []
   readonly #frames: Frame[] = []
   /** The keys of its open questions; the last one is open now. */
   readonly #questions: (string | undefined)[]
@@ -88,7 +96,7 @@ class Act implements Director {
   constructor(
     machine: AnyStateMachine,
     standIns: StandIns,
-    before: Turn | undefined,
+    before: WorkTurn | undefined,
     options: { readonly input?: unknown; readonly snapshot?: unknown }
   ) {
     this.#machine = machine
@@ -107,10 +115,10 @@ class Act implements Director {
     for (const { path, actor } of actorsIn(this.root.getSnapshot())) this.#born.set(actor, Number(births[path]))
   }
 
-  take(move: ChartMove): Turn {
+  take(move: ChartMove): WorkTurn {
     if (move.type === 'timer') return this.#fire(move)
     const chart = this.root.getSnapshot() as AnyMachineSnapshot
-    const heard = heardBy(chart, move as HeardMove, this.#before?.asks)
+    const heard = receivedEvent(chart, move as OutsideMove, this.#before?.asks)
     /* c8 ignore next -- only legal moves are made */
     if ('violations' in heard) return this.play(true, () => {})
     const { event, question: { actor } = {} } = heard
@@ -122,7 +130,7 @@ class Act implements Director {
     return this.play(true, () => this.root.send(event))
   }
 
-  #fire({ timer }: Extract<ChartMove, { type: 'timer' }>): Turn {
+  #fire({ timer }: Extract<ChartMove, { type: 'timer' }>): WorkTurn {
     const { event, route } = timer
     const chart = this.root.getSnapshot() as AnyMachineSnapshot
     const target = route?.to ? actorAt(chart, route.to) : this.root
@@ -132,7 +140,7 @@ class Act implements Director {
   }
 
   /** Lets the actors act. `isDirect`: whether the chart itself hears first of what is done. */
-  play(isDirect: boolean, act: (self: Act) => void): Turn {
+  play(isDirect: boolean, act: (self: Act) => void): WorkTurn {
     this.#isDirect = isDirect
     act(this)
     if (this.#endless !== undefined)
@@ -144,8 +152,8 @@ class Act implements Director {
     if (this.#frames.length === 0 && !isThrown) this.#frames.push(this.#frame(false))
     const turns = this.#frames.map((frame, i) => this.#turnOf(frame, i === this.#frames.length - 1 && !isThrown))
     const all = isThrown ? [...turns, this.#thrown(error, turns.at(-1))] : turns
-    const [first] = all as [Turn]
-    const ahead = all.slice(1).map((turn, i): Ahead => ({ turn, ...this.#heardIn(i + 1) }))
+    const [first] = all as [WorkTurn]
+    const ahead = all.slice(1).map((turn, i): Ahead => ({ turn, ...this.#receivedIn(i + 1) }))
     return {
       ...first,
       ahead,
@@ -161,7 +169,7 @@ class Act implements Director {
     const known = new Set(actorsIn(this.root.getSnapshot() as AnyMachineSnapshot).map(({ actor }) => actor))
     for (const actor of this.#running) {
       const { _parent: parent } = actor
-      if (parent && !known.has(actor) && isActive(actor) && isActive(parent)) throw replaced(actor.id)
+      if (parent && !known.has(actor) && isActive(actor) && isActive(parent)) throw replacedActor(actor.id)
     }
   }
 
@@ -196,7 +204,7 @@ class Act implements Director {
     }
     if (target === this.root) {
       if (!this.#isDirect && this.#frames.length === 0) this.#frames.push(this.#frame(false))
-      this.#heard.push({ event, by: source && source !== target ? source.id : undefined })
+      this.#received.push({ event, by: source && source !== target ? source.id : undefined })
     }
     return true
   }
@@ -243,8 +251,8 @@ class Act implements Director {
   }
 
   /** What the chart heard before a frame. It begins without an event, and a frame may come before that in which it hears something. */
-  #heardIn(frame: number): Omit<Ahead, 'turn'> {
-    return this.#heard[this.#before && this.#isDirect ? frame : frame - 1] as Omit<Ahead, 'turn'>
+  #receivedIn(frame: number): Omit<Ahead, 'turn'> {
+    return this.#received[this.#before && this.#isDirect ? frame : frame - 1] as Omit<Ahead, 'turn'>
   }
 
   #frame(hasMoved: boolean): Frame {
@@ -269,7 +277,7 @@ class Act implements Director {
     return known
   }
 
-  #turnOf({ snapshot, asks, words, sent, timers, cancelable, hasMoved, births }: Frame, isLast: boolean): Turn {
+  #turnOf({ snapshot, asks, words, sent, timers, cancelable, hasMoved, births }: Frame, isLast: boolean): WorkTurn {
     const chart = (isLast ? this.root.getSnapshot() : this.#copyOf(snapshot)) as AnyMachineSnapshot
     const { status, output, error } = chart
     const scheduled = isLast ? this.#schedule : { timers, cancelable }
@@ -292,10 +300,10 @@ class Act implements Director {
       ended: [],
       nowMs: this.#before?.nowMs ?? 0,
       passed: []
-    } as unknown as Turn
+    } as unknown as WorkTurn
   }
 
-  #thrown(error: unknown, last: Turn | undefined): Turn {
+  #thrown(error: unknown, last: WorkTurn | undefined): WorkTurn {
     const chart = (last ?? this.#before)?.chart ?? this.root.getSnapshot()
     return {
       ...QUIET,
@@ -306,7 +314,7 @@ class Act implements Director {
       ended: [],
       nowMs: this.#before?.nowMs ?? 0,
       passed: []
-    } as unknown as Turn
+    } as unknown as WorkTurn
   }
 
   #copyOf(snapshot: unknown): AnyMachineSnapshot {

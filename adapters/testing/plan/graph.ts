@@ -1,22 +1,25 @@
 import { adjacencyMapToArray, getAdjacencyMap } from '@xstate/graph'
 import type { ActorLogic, EventObject, Snapshot } from 'xstate'
 import { checkPackages } from '../../peers/installed-packages.ts'
-import { BoundError, type Bounds } from '../bounds.ts'
+import { BoundError, type ExplorationBounds } from '../bounds.ts'
 
 checkPackages(['@xstate/graph'])
 
 /** A move, and the turn after it. */
-export interface Taken<Turn, Move> {
+export interface MoveResult<Turn, Move> {
   readonly move: Move
   readonly turn: Turn
 }
 
 /** A move that leads to another place. `isWay`: it belongs to the shortest path there. */
-type Leading<Turn, Move> = Taken<Turn, Move> & { readonly isWay: boolean; readonly to: Place<Turn, Move> }
+type Leading<Turn, Move> = MoveResult<Turn, Move> & {
+  readonly isWay: boolean
+  readonly to: ReachedConfiguration<Turn, Move>
+}
 
 /** A reachable configuration: the shortest path to it, and its legal moves. */
-export interface Place<Turn, Move> {
-  readonly way: readonly Taken<Turn, Move>[]
+export interface ReachedConfiguration<Turn, Move> {
+  readonly way: readonly MoveResult<Turn, Move>[]
   /** The initial turn. */
   readonly start: Turn
   /** The turn at the end of the path. */
@@ -32,14 +35,14 @@ interface Terrain<Turn, Move> {
   readonly keyOf: (turn: Turn) => string
   readonly describeMove: (move: Move) => string
   /** Default: none. */
-  readonly bounds?: Bounds
+  readonly bounds?: ExplorationBounds
 }
 
 /** Finds every configuration once with @xstate/graph, shortest paths first. Throws BoundError if a bound is met. */
 export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(
   start: Turn,
   { take, legalIn, keyOf, describeMove, bounds }: Terrain<Turn, Move>
-): Place<Turn, Move>[] {
+): ReachedConfiguration<Turn, Move>[] {
   const keys = new Set<string>()
   const serializeState = (turn: Turn): string => {
     const key = keyOf(turn)
@@ -59,8 +62,8 @@ export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObj
       stopWhen: ({ status }) => status !== 'active'
     })
   )
-  const found = new Map<string, Place<Turn, Move> & { readonly legal: Leading<Turn, Move>[] }>()
-  const place = (turn: Turn, way: readonly Taken<Turn, Move>[]) => {
+  const found = new Map<string, ReachedConfiguration<Turn, Move> & { readonly legal: Leading<Turn, Move>[] }>()
+  const place = (turn: Turn, way: readonly MoveResult<Turn, Move>[]) => {
     const key = keyOf(turn)
     const known = found.get(key) ?? { way, start, turn, legal: [] }
     found.set(key, known)
@@ -96,7 +99,9 @@ export type PathKind = (typeof PATH_KINDS)[number]
 const MOST_SIMPLE = 10_000
 
 /** The shortest paths to all configurations, except prefixes of others. */
-export function shortestWays<Turn, Move>(places: readonly Place<Turn, Move>[]): (readonly Taken<Turn, Move>[])[] {
+export function shortestWays<Turn, Move>(
+  places: readonly ReachedConfiguration<Turn, Move>[]
+): (readonly MoveResult<Turn, Move>[])[] {
   return places.filter(({ legal }) => !legal.some(({ isWay }) => isWay)).map(({ way }) => way)
 }
 
@@ -104,10 +109,13 @@ export function shortestWays<Turn, Move>(places: readonly Place<Turn, Move>[]): 
  * All paths without a repeated configuration, except prefixes of others. Throws BoundError above 10,000: a dense chart has exponentially
  * many. The search stops at the limit, which @xstate/graph cannot do.
  */
-export function simpleWays<Turn, Move>([start]: readonly Place<Turn, Move>[]): (readonly Taken<Turn, Move>[])[] {
-  const ways: (readonly Taken<Turn, Move>[])[] = []
-  const been = new Set<Place<Turn, Move>>()
-  const go = (here: Place<Turn, Move>, way: readonly Taken<Turn, Move>[]): void => {
+export function simpleWays<Turn, Move>([start]: readonly ReachedConfiguration<Turn, Move>[]): (readonly MoveResult<
+  Turn,
+  Move
+>[])[] {
+  const ways: (readonly MoveResult<Turn, Move>[])[] = []
+  const been = new Set<ReachedConfiguration<Turn, Move>>()
+  const go = (here: ReachedConfiguration<Turn, Move>, way: readonly MoveResult<Turn, Move>[]): void => {
     been.add(here)
     const next = here.legal.filter(({ to }) => !been.has(to))
     for (const { move, turn, to } of next) go(to, [...way, { move, turn }])

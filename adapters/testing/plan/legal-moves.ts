@@ -6,7 +6,7 @@ import { openQuestion } from '../../../runtime/work-port.ts'
 import type { AllCases } from './cases.ts'
 import { livingIn, nextTimer } from './model.ts'
 import { shownIn } from './actors-in.ts'
-import { eventOf, heardBy, type HeardMove, type InnerMove, type Move, type Turn } from './moves.ts'
+import { eventOf, receivedEvent, type OutsideMove, type InnerMove, type Move, type WorkTurn } from './moves.ts'
 
 /** A refused move, and its error code. */
 export interface Refused {
@@ -21,13 +21,13 @@ export interface LegalMoves {
 }
 
 /** The state of a task for its client, by the tags of its chart. */
-export type Standing = 'working' | 'input-required' | 'auth-required' | 'over'
+export type ClientTaskState = 'working' | 'input-required' | 'auth-required' | 'over'
 
 /** Whether a chart accepts the event of a move. */
-export type Can = (chart: AnyMachineSnapshot, event: EventObject, move: HeardMove) => boolean
+export type Can = (chart: AnyMachineSnapshot, event: EventObject, move: OutsideMove) => boolean
 
 /** The standing of a chart's task after a turn. */
-export function standingOf({ status, chart, asks }: Turn): Standing {
+export function standingOf({ status, chart, asks }: WorkTurn): ClientTaskState {
   return status === 'active' ? (openQuestion(chart, asks)?.type ?? 'working') : 'over'
 }
 
@@ -35,11 +35,11 @@ export function standingOf({ status, chart, asks }: Turn): Standing {
  * Every case as a move, sorted into accepted and refused after this turn. Ends of actors, events and timers are never illegal, since they
  * occur only if there is such an actor or timer. Of several timers only the next can fire.
  */
-export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy, can: Can): LegalMoves {
+export function legalMovesIn(turn: WorkTurn, cases: AllCases, policy: MessagePolicy, can: Can): LegalMoves {
   const standing = standingOf(turn)
   // A queued message has no effect until a question, so it is neither accepted nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)
-  const authorizations = Object.entries(cases.authorizations).map(([name, data]): HeardMove => ({
+  const authorizations = Object.entries(cases.authorizations).map(([name, data]): OutsideMove => ({
     type: 'authorization',
     name,
     data
@@ -60,18 +60,18 @@ export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy,
 
 /** Whether the task accepts a move, if it receives such moves at all. */
 function judged(
-  { chart, asks }: Turn,
-  move: HeardMove,
+  { chart, asks }: WorkTurn,
+  move: OutsideMove,
   isHeard: boolean,
   can: Can
-): { readonly move: HeardMove; readonly refusal?: ErrorCode } {
+): { readonly move: OutsideMove; readonly refusal?: ErrorCode } {
   if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
-  const heard = heardBy(chart, move, asks)
+  const heard = receivedEvent(chart, move, asks)
   if ('violations' in heard) return { move, refusal: 'InvalidParams' }
   return can(heard.question?.chart ?? chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
 }
 
-function messagesOf({ messages }: AllCases): HeardMove[] {
+function messagesOf({ messages }: AllCases): OutsideMove[] {
   return Object.entries(messages).map(([name, words]) => ({
     type: 'message',
     name,
@@ -80,16 +80,16 @@ function messagesOf({ messages }: AllCases): HeardMove[] {
 }
 
 /** The ends of live actors, and the events that they may send. */
-function innerMoves(turn: Turn, { resultsOf, events }: AllCases, can: Can): HeardMove[] {
+function innerMoves(turn: WorkTurn, { resultsOf, events }: AllCases, can: Can): OutsideMove[] {
   // Only actors named in the chart's setup may exist.
   const children = Object.entries(livingIn(turn))
   const ends = children.flatMap(([actor, { src }]) =>
-    Object.entries(resultsOf(src)).map(([name, result]): HeardMove => ({ type: 'end', name, actor, src, result }))
+    Object.entries(resultsOf(src)).map(([name, result]): OutsideMove => ({ type: 'end', name, actor, src, result }))
   )
   const own =
     children.length === 0
       ? []
-      : Object.entries(events).map(([name, event]): HeardMove => ({ type: 'event', name, event }))
+      : Object.entries(events).map(([name, event]): OutsideMove => ({ type: 'event', name, event }))
   return [
     ...ends,
     ...own.filter(move => {
@@ -100,7 +100,7 @@ function innerMoves(turn: Turn, { resultsOf, events }: AllCases, can: Can): Hear
   ]
 }
 
-function nextTime(turn: Turn): InnerMove[] {
+function nextTime(turn: WorkTurn): InnerMove[] {
   const timer = nextTimer(turn)
   if (!timer) return []
   const delayMs = timer.dueMs - turn.nowMs

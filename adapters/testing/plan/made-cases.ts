@@ -3,7 +3,7 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { StandardSchema, AgentDescription, WorkMeta, WorkTag, Agent, Words } from '../../../runtime/index.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
-import { publishedSchema, validated } from '../../../runtime/work-port.ts'
+import { publishedSchema, validateValue } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { statesOf } from '../../../runtime/xstate/transition-counter.ts'
 import type { ByName, MadeCases, OpeningCase, Cases, AllCases } from './cases.ts'
@@ -75,7 +75,7 @@ function valuesFor(
   const { schema } = shown
   const json = schema && publishedSchema(shown)
   if (!json) return []
-  const takes = (value: unknown) => 'value' in validated(schema, value, 'value')
+  const takes = (value: unknown) => 'value' in validateValue(schema, value, 'value')
   return [
     ...payloadsFor(json, VALUES, takes),
     ...payloadsAt(json, borders, takes),

@@ -3,13 +3,13 @@ import { openQuestion, pureStart, pureStep, sendsSnapshots } from '../../../runt
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
-import { heardBy, type ChartMove, type InnerMove, type OwnMove, type Timer, type Turn } from './moves.ts'
-import { replaced, StandIns, Unmodelled, unread } from './unmodelled.ts'
+import { receivedEvent, type ChartMove, type InnerMove, type OwnMove, type Timer, type WorkTurn } from './moves.ts'
+import { replacedActor, StandIns, Unmodelled, unread } from './unmodelled.ts'
 
 /** A chart as a pure function of moves. */
 export interface Model<Move = ChartMove> {
-  readonly begin: (input: unknown) => Turn
-  readonly take: (turn: Turn, move: Move) => Turn
+  readonly begin: (input: unknown) => WorkTurn
+  readonly take: (turn: WorkTurn, move: Move) => WorkTurn
 }
 
 type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
@@ -21,7 +21,7 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
 export function modelOf(machine: AnyStateMachine): Model {
   const standIns = new StandIns()
   const model = withActors(machine, logic => standIns.for(logic))
-  const follow = (step: () => Turn) =>
+  const follow = (step: () => WorkTurn) =>
     standIns.follow(() => {
       const turn = step()
       const actors = actorsIn(turn.chart)
@@ -32,11 +32,11 @@ export function modelOf(machine: AnyStateMachine): Model {
       return turn
     })
   const taken = (
-    turn: Turn,
+    turn: WorkTurn,
     event: EventObject,
     schedule: Schedule,
-    { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}
-  ): Turn => {
+    { inbox = turn.inbox, ended = turn.ended }: Partial<WorkTurn> = {}
+  ): WorkTurn => {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
       checkReplaced(
@@ -50,7 +50,7 @@ export function modelOf(machine: AnyStateMachine): Model {
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
   }
-  const take = (turn: Turn, event: EventObject, schedule: Schedule, more?: Partial<Turn>): Turn => {
+  const take = (turn: WorkTurn, event: EventObject, schedule: Schedule, more?: Partial<WorkTurn>): WorkTurn => {
     const { chart } = turn
     return withoutChange(
       chart.context,
@@ -87,7 +87,7 @@ export function modelOf(machine: AnyStateMachine): Model {
             passed: []
           }
         }
-        const heard = heardBy(turn.chart, move, turn.asks)
+        const heard = receivedEvent(turn.chart, move, turn.asks)
         /* c8 ignore next -- only legal moves are made */
         if ('violations' in heard) return turn
         const actor = actorAt(turn.chart, endedIn(heard.event) ?? '')
@@ -103,7 +103,7 @@ function checkReplaced(chart: AnyMachineSnapshot, actions: Actions, before: read
   const spawned = of('xstate.spawnChild').map(params => (params as { readonly actorRef: AnyActorRef }).actorRef)
   const known = [...actorsIn(chart).map(({ actor }) => actor), ...of('xstate.stopChild')]
   const gone = [...before, ...spawned].find(actor => actor && !known.includes(actor))
-  if (gone) throw replaced(gone.id)
+  if (gone) throw replacedActor(gone.id)
 }
 
 /** The result of a step. Throws this error if the step changed the context in place. */
@@ -148,11 +148,11 @@ export const QUIET = {
   timers: [],
   cancelable: {},
   inbox: []
-} satisfies Partial<Turn>
+} satisfies Partial<WorkTurn>
 
 /** The model of a work on a clock: a move lasts until nothing is due any more. Throws RangeError if that never happens. */
 export function clockedModelOf({ begin, take }: Model): Model<InnerMove> {
-  const settled = (turns: readonly Turn[], start: Turn, endMs: number): Turn => {
+  const settled = (turns: readonly WorkTurn[], start: WorkTurn, endMs: number): WorkTurn => {
     const all = [...turns]
     let turn = start
     for (let next = nextOf(turn, endMs); next; next = nextOf(turn, endMs)) {
@@ -182,7 +182,7 @@ export function clockedModelOf({ begin, take }: Model): Model<InnerMove> {
 export const MOST_TURNS = 1000
 
 /** What the chart receives next by itself until then: an event that it sent to itself, or a timer's. */
-function nextOf(turn: Turn, endMs: number): OwnMove | undefined {
+function nextOf(turn: WorkTurn, endMs: number): OwnMove | undefined {
   const own = ownMove(turn)
   if (own) return own
   const timer = nextTimer(turn)
@@ -190,18 +190,18 @@ function nextOf(turn: Turn, endMs: number): OwnMove | undefined {
 }
 
 /** What the chart has been sent and receives before anything else: by itself, or by a chart among its actors. */
-export function ownMove({ inbox: [event], ahead }: Pick<Turn, 'inbox' | 'ahead'>): OwnMove | undefined {
+export function ownMove({ inbox: [event], ahead }: Pick<WorkTurn, 'inbox' | 'ahead'>): OwnMove | undefined {
   return event && { type: 'own', event, by: ahead?.[0]?.by }
 }
 
 /** The timer that fires next: of several at the same time the one that was set first. */
-export function nextTimer({ timers }: Turn): Timer | undefined {
+export function nextTimer({ timers }: WorkTurn): Timer | undefined {
   return timers.toSorted((one, other) => one.dueMs - other.dueMs)[0]
 }
 
 /** Identifies a configuration of a chart. `context`: the part of it that counts; `times`: those of its timers. */
 export function configurationKey(
-  { status, chart, ended, timers, cancelable, inbox, ahead = [], asked, asks }: Turn,
+  { status, chart, ended, timers, cancelable, inbox, ahead = [], asked, asks }: WorkTurn,
   context: unknown,
   times: unknown
 ): string {
@@ -252,8 +252,8 @@ function turnOf(
   chart: AnyMachineSnapshot,
   actions: Actions,
   schedule: Schedule,
-  { nowMs, inbox: before, ended: had, asks: open }: Pick<Turn, 'nowMs' | 'inbox' | 'ended' | 'asks'>
-): Turn {
+  { nowMs, inbox: before, ended: had, asks: open }: Pick<WorkTurn, 'nowMs' | 'inbox' | 'ended' | 'asks'>
+): WorkTurn {
   const words: unknown[] = []
   const sent: EventObject[] = []
   const inbox = [...before]
@@ -287,11 +287,11 @@ function turnOf(
     ...over,
     nowMs,
     passed: []
-  } as unknown as Turn
+  } as unknown as WorkTurn
 }
 
 /** The actors that may still end or send, by path. Charts that are walked do so by themselves. */
-export function livingIn({ chart, ended }: Pick<Turn, 'chart' | 'ended'>): Readonly<Record<string, PlacedActor>> {
+export function livingIn({ chart, ended }: Pick<WorkTurn, 'chart' | 'ended'>): Readonly<Record<string, PlacedActor>> {
   const living = actorsIn(chart).filter(
     ({ actor, owner, isChart }) =>
       !isChart && !ended.includes(actor) && owner.status === 'active' && actor.getSnapshot().status === 'active'
@@ -300,7 +300,7 @@ export function livingIn({ chart, ended }: Pick<Turn, 'chart' | 'ended'>): Reado
 }
 
 /** What is another one for each start of an actor, by path. */
-export function startsIn({ chart, births }: Pick<Turn, 'chart' | 'births'>): Readonly<Record<string, unknown>> {
+export function startsIn({ chart, births }: Pick<WorkTurn, 'chart' | 'births'>): Readonly<Record<string, unknown>> {
   return births ?? Object.fromEntries(actorsIn(chart).map(({ path, actor }) => [path, actor]))
 }
 
@@ -323,7 +323,7 @@ export class Schedule {
   timers: readonly Timer[]
   cancelable: Readonly<Record<string, Timer>>
 
-  constructor(timers: Turn['timers'], cancelable: Turn['cancelable']) {
+  constructor(timers: WorkTurn['timers'], cancelable: WorkTurn['cancelable']) {
     this.timers = timers
     this.cancelable = cancelable
   }

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, EventObject, AnyActorRef, Snapshot } from 'xstate'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import { answered, isGiven, type Heard } from '../../../runtime/work-port.ts'
+import { validateAnswer, isClientInput, type Heard } from '../../../runtime/work-port.ts'
 import { actorAt, endedIn } from './actors-in.ts'
 
 /** One event of a task under test. `name` is that of its case. Time passes until the next timers fire, all that are due then. */
@@ -23,7 +23,7 @@ export type Move =
 export type InnerMove = Exclude<Move, { type: 'cancel' }>
 
 /** A move that has an event from outside. */
-export type HeardMove = Exclude<InnerMove, { type: 'time' }>
+export type OutsideMove = Exclude<InnerMove, { type: 'time' }>
 
 /**
  * An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor. `by`: the actor that
@@ -34,10 +34,10 @@ export type OwnMove =
   | { readonly type: 'timer'; readonly timer: Timer }
 
 /** One event of a chart, whatever its time. */
-export type ChartMove = HeardMove | OwnMove
+export type ChartMove = OutsideMove | OwnMove
 
 /** The event of a move for the chart of the work. */
-export function eventOf(move: HeardMove): EventObject {
+export function eventOf(move: OutsideMove): EventObject {
   switch (move.type) {
     case 'message':
       return { type: 'message.received', message: move.message } as EventObject
@@ -58,9 +58,13 @@ function endOf(actorId: string, result: unknown): EventObject {
 }
 
 /** A move as the chart receives it: an answer validated by the schema of the open question (`asks`: its key), or its violations by field. */
-export function heardBy(chart: AnyMachineSnapshot, move: HeardMove, asks: string | undefined): Heard<EventObject> {
+export function receivedEvent(
+  chart: AnyMachineSnapshot,
+  move: OutsideMove,
+  asks: string | undefined
+): Heard<EventObject> {
   const event = eventOf(move)
-  return isGiven(event) ? answered(chart, event, asks) : { event: withId(event, chart) }
+  return isClientInput(event) ? validateAnswer(chart, event, asks) : { event: withId(event, chart) }
 }
 
 /** The end of an actor, by the id that it has in this chart. */
@@ -123,7 +127,7 @@ export interface Route {
 }
 
 /** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
-export type Turn = Snapshot<unknown> & {
+export type WorkTurn = Snapshot<unknown> & {
   readonly chart: AnyMachineSnapshot
   /** The key of the open question. */
   readonly asks: string | undefined
@@ -145,11 +149,11 @@ export type Turn = Snapshot<unknown> & {
   readonly ended: readonly AnyActorRef[]
   readonly nowMs: number
   /** The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due with it. */
-  readonly passed: readonly Turn[]
+  readonly passed: readonly WorkTurn[]
   /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
   readonly ahead?: readonly Ahead[]
   /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Then its question was told. */
-  readonly asked?: Turn
+  readonly asked?: WorkTurn
   /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
   readonly births?: Readonly<Record<string, number>>
 }
@@ -158,5 +162,5 @@ export type Turn = Snapshot<unknown> & {
 export interface Ahead {
   readonly event: EventObject
   readonly by: string | undefined
-  readonly turn: Turn
+  readonly turn: WorkTurn
 }

@@ -5,20 +5,28 @@ import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, objectSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { withStepLimit } from '../../../runtime/work-port.ts'
-import { BOUND_OPTIONS, BoundError, type BoundOptions, Bounds } from '../bounds.ts'
+import { BOUND_OPTIONS, BoundError, type BoundOptions, ExplorationBounds } from '../bounds.ts'
 import { type BargainPath, bargainPlan } from '../negotiation/plan.ts'
 import { scriptedCases, scriptedChart } from '../run/scripted-work.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
 import { modelWith } from './acted-model.ts'
 import type { AllCases, Cases, OpeningCase, MadeCases } from './cases.ts'
-import { PATH_KINDS, type PathKind, type Place, placesFrom, shortestWays, simpleWays, type Taken } from './graph.ts'
+import {
+  PATH_KINDS,
+  type PathKind,
+  type ReachedConfiguration,
+  placesFrom,
+  shortestWays,
+  simpleWays,
+  type MoveResult
+} from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { DrawError, DrawWatch, INSTALL_GENERATOR, type LoadPayloads, madeCases, casesWith } from './made-cases.ts'
 import { clockedModelOf, configurationKey } from './model.ts'
-import { describeMove, type InnerMove, type Move, sentenceOf, type Turn } from './moves.ts'
-import { CANCELED, type ComparedEvent, faultOf, OPENED, toldAfter } from './told.ts'
-import { sendersIn, stateText, Unmodelled, unsentIn } from './unmodelled.ts'
+import { describeMove, type InnerMove, type Move, sentenceOf, type WorkTurn } from './moves.ts'
+import { CANCELED, type ComparedEvent, faultOf, OPENED, updatesAfter } from './told.ts'
+import { sendersIn, activeStateText, Unmodelled, unsentIn } from './unmodelled.ts'
 
 /** One move of a path, with the events that the task must send, or the error with which it must refuse it without a change. */
 export interface Step {
@@ -26,7 +34,7 @@ export interface Step {
   readonly told: readonly ComparedEvent[]
   readonly refusal?: ErrorCode
   /** The chart after the move; absent if the task is canceled, or refuses. */
-  readonly turn?: Turn
+  readonly turn?: WorkTurn
 }
 
 /** A test: an opened task, and its moves. */
@@ -38,7 +46,7 @@ export interface Path {
   readonly input: WorkInput
   /** The events before the first step, and the chart then. */
   readonly begins: readonly ComparedEvent[]
-  readonly start: Turn
+  readonly start: WorkTurn
   readonly steps: readonly Step[]
   /** Whether it goes further than all shortest ways on which it is. Together these paths visit every configuration. */
   readonly isDeepest: boolean
@@ -103,7 +111,7 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
   checkAgent(agent, 'planFor')
   checkOptions(options, PLAN_OPTIONS, 'planFor', 'planFor(agent, { cases })')
   const { cases: given = {}, kind = 'cover', limit = MOST_CONFIGURATIONS } = options
-  const bounds = new Bounds({ ...options, limit })
+  const bounds = new ExplorationBounds({ ...options, limit })
   const { messages: policy, negotiate } = agent
   const { machine: work, isChart } = chartOf(agent)
   const machine = withResults(work, given.results ?? {})
@@ -116,8 +124,8 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms(made)
   const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, bounds) : []
   const unmodelled = new Set<string>()
-  const lose = ({ chart }: Turn, move: InnerMove, { message }: Error) =>
-    void unmodelled.add(`in ${stateText(chart)}, if ${describeMove(move)}: ${message}`)
+  const lose = ({ chart }: WorkTurn, move: InnerMove, { message }: Error) =>
+    void unmodelled.add(`in ${activeStateText(chart)}, if ${describeMove(move)}: ${message}`)
   const plan = {
     machine,
     isChart,
@@ -264,14 +272,20 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
   return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
 }
 
-function pathOf({ opening, input }: Opened, start: Turn, steps: readonly Step[], name: string, isDeepest = true): Path {
-  return { name, opening, input, begins: [...OPENED, ...toldAfter(start)], start, steps, isDeepest }
+function pathOf(
+  { opening, input }: Opened,
+  start: WorkTurn,
+  steps: readonly Step[],
+  name: string,
+  isDeepest = true
+): Path {
+  return { name, opening, input, begins: [...OPENED, ...updatesAfter(start)], start, steps, isDeepest }
 }
 
 const CANCEL: Move = { type: 'cancel' }
 
-function stepsOf(way: readonly Taken<Turn, InnerMove>[], start: Turn): Step[] {
-  return way.map(({ move, turn }, i) => ({ move, told: toldAfter(turn, way[i - 1]?.turn ?? start, move), turn }))
+function stepsOf(way: readonly MoveResult<WorkTurn, InnerMove>[], start: WorkTurn): Step[] {
+  return way.map(({ move, turn }, i) => ({ move, told: updatesAfter(turn, way[i - 1]?.turn ?? start, move), turn }))
 }
 
 function refusalOf({ move, refusal }: Refused): Step {
@@ -279,7 +293,7 @@ function refusalOf({ move, refusal }: Refused): Step {
 }
 
 /** A reachable configuration of a chart: the shortest path to it, and the moves that its task accepts and refuses. */
-type Configuration = Place<Turn, InnerMove> & { readonly illegal: readonly Refused[] }
+type Configuration = ReachedConfiguration<WorkTurn, InnerMove> & { readonly illegal: readonly Refused[] }
 
 /** A chart to explore, with its input and cases. */
 interface Territory {
@@ -287,11 +301,11 @@ interface Territory {
   readonly input: unknown
   readonly cases: AllCases
   readonly policy: MessagePolicy
-  readonly bounds: Bounds
+  readonly bounds: ExplorationBounds
   /** Sees whether the chart draws random numbers. */
   readonly watch: DrawWatch
   /** Told of each move that the model cannot follow. */
-  readonly lose: (turn: Turn, move: InnerMove, error: Unmodelled) => void
+  readonly lose: (turn: WorkTurn, move: InnerMove, error: Unmodelled) => void
 }
 
 /**
@@ -300,11 +314,11 @@ interface Territory {
  */
 function explore({ machine, input, cases, policy, bounds, watch, lose }: Territory): Configuration[] {
   const { begin, take } = watch.over(clockedModelOf(modelWith(machine, cases)))
-  const taken = new WeakMap<InnerMove, Turn>()
-  const isFollowed = (turn: Turn, move: InnerMove) => {
+  const taken = new WeakMap<InnerMove, WorkTurn>()
+  const isFollowed = (turn: WorkTurn, move: InnerMove) => {
     try {
       const after = take(turn, move)
-      toldAfter(after, turn, move)
+      updatesAfter(after, turn, move)
       taken.set(move, after)
       return true
     } catch (error) {
@@ -314,9 +328,9 @@ function explore({ machine, input, cases, policy, bounds, watch, lose }: Territo
     }
   }
   const start = begin(input)
-  toldAfter(start)
-  const places = placesFrom<Turn, InnerMove>(start, {
-    take: (_, move) => taken.get(move) as Turn,
+  updatesAfter(start)
+  const places = placesFrom<WorkTurn, InnerMove>(start, {
+    take: (_, move) => taken.get(move) as WorkTurn,
     legalIn: turn => legalMovesIn(turn, cases, policy, can).legal.filter(move => isFollowed(turn, move)),
     keyOf: turn => keyOf(turn, cases),
     // Two actors of one logic end with the same words.
@@ -335,7 +349,7 @@ function can(chart: AnyMachineSnapshot, event: EventObject): boolean {
   }
 }
 
-function keyOf(turn: Turn, { memory }: AllCases): string {
+function keyOf(turn: WorkTurn, { memory }: AllCases): string {
   const waiting = turn.timers.map(({ id, dueMs }) => `${id} in ${dueMs - turn.nowMs}`).toSorted()
   return configurationKey(turn, memory(turn.chart.context), waiting)
 }

@@ -1,9 +1,9 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import { reasonOf } from '../../../machines/task.machine.ts'
+import { failureReasonOf } from '../../../machines/task.machine.ts'
 import { endedFor, toOutcome, toWorkEvent } from '../../../runtime/authoring/checked-words.ts'
-import { askedQuestion, reasonIn } from '../../../runtime/work-port.ts'
-import type { ChartMove, Move, Turn } from './moves.ts'
+import { promptedQuestion, reasonIn } from '../../../runtime/work-port.ts'
+import type { ChartMove, Move, WorkTurn } from './moves.ts'
 
 /** An event of a task for comparison: without generated ids and times. */
 export type ComparedEvent =
@@ -11,7 +11,7 @@ export type ComparedEvent =
   | { readonly artifact: Content & { readonly artifactId?: string }; readonly append: boolean }
 
 /** An event of a resumed stream. */
-export type Update = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
+export type ResumedUpdate = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
 
 type Content = { readonly parts: readonly unknown[]; readonly [member: string]: unknown }
 
@@ -22,18 +22,18 @@ export const OPENED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_SUBMITTED'
 export const CANCELED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_CANCELED' }]
 
 /** The events that a task must send after a turn, derived from the chart: it resumes, emits, asks, and ends. */
-export function toldAfter(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
+export function updatesAfter(turn: WorkTurn, before?: WorkTurn, move?: Move | ChartMove): ComparedEvent[] {
   return [...turn.passed, turn].flatMap((each, i, all) =>
-    i === 0 ? toldByTurn(each, before, move) : toldByTurn(each, all[i - 1])
+    i === 0 ? updatesOfTurn(each, before, move) : updatesOfTurn(each, all[i - 1])
   )
 }
 
-function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
+function updatesOfTurn(turn: WorkTurn, before?: WorkTurn, move?: Move | ChartMove): ComparedEvent[] {
   if (turn.asked) return []
   const fault = faultOf(turn)
-  if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
+  if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: failureReasonOf(fault.error) }] } }]
   const [was, is] = [before && questionOf(before.asked ?? before), questionOf(turn)]
-  const all = turn.words.map(saidBy)
+  const all = turn.words.map(updateOfWords)
   // An emitted status after an answer is visible even if the same question follows.
   const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words
   const goesOn = isAnswered && all.some(told => 'state' in told)
@@ -46,7 +46,7 @@ function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): Compare
 }
 
 /** The error of the chart, or of its output. */
-export function faultOf(turn: Turn): { readonly error: unknown } | undefined {
+export function faultOf(turn: WorkTurn): { readonly error: unknown } | undefined {
   if (turn.status === 'error') return { error: turn.error }
   if (turn.status !== 'done') return undefined
   try {
@@ -58,7 +58,7 @@ export function faultOf(turn: Turn): { readonly error: unknown } | undefined {
 }
 
 /** An event from a stream or a store, for comparison. `isOwn`: whether the author chose an artifact's id. */
-export function toldIn(response: Update, isOwn: (artifactId: string) => boolean): ComparedEvent {
+export function comparedUpdate(response: ResumedUpdate, isOwn: (artifactId: string) => boolean): ComparedEvent {
   if ('artifactUpdate' in response) {
     const { artifact, append = false } = response.artifactUpdate
     const { artifactId, ...content } = artifact
@@ -80,7 +80,7 @@ export function withFirstChunks(told: readonly ComparedEvent[]): ComparedEvent[]
   })
 }
 
-function saidBy(words: unknown): ComparedEvent {
+function updateOfWords(words: unknown): ComparedEvent {
   const word = toWorkEvent(words)
   if (word.type === 'work.produced') return { artifact: word.artifact, append: word.append === true }
   return { state: 'TASK_STATE_WORKING', ...('message' in word && word.message && { message: word.message }) }
@@ -91,8 +91,8 @@ function questionOf({
   status,
   chart,
   asks
-}: Turn): { readonly key: string; readonly words: string; readonly told: ComparedEvent } | undefined {
-  const asked = status === 'active' ? askedQuestion(chart, asks) : undefined
+}: WorkTurn): { readonly key: string; readonly words: string; readonly told: ComparedEvent } | undefined {
+  const asked = status === 'active' ? promptedQuestion(chart, asks) : undefined
   if (!asked || !('message' in asked.event)) return undefined
   const { type, message } = asked.event
   return {
@@ -101,7 +101,7 @@ function questionOf({
   }
 }
 
-function endOf(turn: Turn): ComparedEvent[] {
+function endOf(turn: WorkTurn): ComparedEvent[] {
   const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
   const outcome = tag ? endedFor(tag, reasonIn(turn.chart, tag)) : toOutcome(turn.output)
   const message = outcome.message && { message: outcome.message }

@@ -4,7 +4,7 @@ import { isMachine, activeStates } from '../../../runtime/xstate/persisted-snaps
 import { ending } from '../run/stub-actors.ts'
 import { actorsIn } from './actors-in.ts'
 import type { Cases } from './cases.ts'
-import type { Turn } from './moves.ts'
+import type { WorkTurn } from './moves.ts'
 
 /** The model cannot follow a step, since no case gives something. The message says what, and the line to add. */
 export class Unmodelled extends Error {
@@ -61,7 +61,7 @@ export function unread(id: string): Unmodelled {
 }
 
 /** An actor that runs, but that its chart does not have any more. */
-export function replaced(id: string): Unmodelled {
+export function replacedActor(id: string): Unmodelled {
   return new Unmodelled(
     `two actors have the id ${id}, of which XState keeps the second, while the first runs on unseen. Give each an id of its own`
   )
@@ -102,7 +102,7 @@ function takes(
 
 /** The actors of a chart that may send it events, by `src`: no promises, and no charts, which are walked. */
 export function sendersIn(
-  { implementations }: Turn['chart']['machine'],
+  { implementations }: WorkTurn['chart']['machine'],
   results: Cases['results'] = {}
 ): ReadonlySet<string> {
   const actors = Object.entries(implementations.actors as Readonly<Record<string, AnyActorLogic>>)
@@ -116,7 +116,7 @@ export function sendersIn(
 
 /** What the actors of a turn may send that no case gives, as lines with the state, the actor and what to add. */
 export function unsentIn(
-  turn: Pick<Turn, 'chart' | 'status' | 'ended'>,
+  turn: Pick<WorkTurn, 'chart' | 'status' | 'ended'>,
   senders: ReadonlySet<string>,
   events: Cases['events'] = {}
 ): string[] {
@@ -124,19 +124,19 @@ export function unsentIn(
   const given = Object.values(events).map(({ type }) => type)
   return actorsIn(turn.chart).flatMap(({ actor, id, src, owner, ownerPath }) => {
     if (!senders.has(src) || turn.ended.includes(actor) || actor.getSnapshot().status !== 'active') return []
-    const open = heardIn(owner, id).filter(type => ownerPath !== '' || !given.some(one => hears(type, one)))
+    const open = acceptedTypes(owner, id).filter(type => ownerPath !== '' || !given.some(one => hears(type, one)))
     const [first] = open
     if (first === undefined) return []
     const example = first.includes('*') ? 'an.event' : first
     const toAdd = ownerPath === '' ? `events: { 'an event': { type: '${example}' } } }, or ` : ''
     return [
-      `in ${stateText(owner)} the actor ${src} may send "${open.join('" or "')}", which no case gives. Add to the module: export const cases = { ${toAdd}${toAdd && 'cases = { '}results: { ${propertyName(src)}: {} } } if it neither sends events nor ends`
+      `in ${activeStateText(owner)} the actor ${src} may send "${open.join('" or "')}", which no case gives. Add to the module: export const cases = { ${toAdd}${toAdd && 'cases = { '}results: { ${propertyName(src)}: {} } } if it neither sends events nor ends`
     ]
   })
 }
 
 /** The ids of the innermost active states. */
-export function stateText(chart: AnyMachineSnapshot): string {
+export function activeStateText(chart: AnyMachineSnapshot): string {
   const states = activeStates(chart)
   return states
     .filter(state => !states.some(({ parent }) => parent === state))
@@ -150,7 +150,7 @@ export function propertyName(src: string): string {
 }
 
 /** The types of events that the active states take, of those that an actor may send. */
-function heardIn(chart: AnyMachineSnapshot, id: string): string[] {
+function acceptedTypes(chart: AnyMachineSnapshot, id: string): string[] {
   const types = new Set(activeStates(chart).flatMap(({ ownEvents }) => ownEvents as string[]))
   return [...types].filter(
     type => !ANSWERS.includes(type) && (!type.startsWith('xstate.') || type === `xstate.snapshot.${id}`)

@@ -1,5 +1,5 @@
 import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
-import type { Told } from '../../../machines/properties/terms.ts'
+import type { NamedValue } from '../../../machines/properties/terms.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { Agent } from '../../../runtime/index.ts'
 import { modelWith } from '../plan/acted-model.ts'
@@ -8,19 +8,26 @@ import type { AllCases, Cases } from '../plan/cases.ts'
 import { legalMovesIn } from '../plan/legal-moves.ts'
 import { madeCases, casesWith } from '../plan/made-cases.ts'
 import { livingIn, modelOf } from '../plan/model.ts'
-import { type ChartMove, describeMove, type HeardMove, type Turn } from '../plan/moves.ts'
+import { type ChartMove, describeMove, type OutsideMove, type WorkTurn } from '../plan/moves.ts'
 import { chartOf } from '../plan/plan.ts'
-import { type ComparedEvent, OPENED, toldAfter } from '../plan/told.ts'
+import { type ComparedEvent, OPENED, updatesAfter } from '../plan/told.ts'
 import { sendersIn, Unmodelled, unsentIn } from '../plan/unmodelled.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
-import { endedBy, type Ground, type Offered, type Spot, type Stride, Strider } from './ground.ts'
+import {
+  endedBy,
+  type InitialState,
+  type CandidateMove,
+  type Configuration,
+  type Transition,
+  Explorer
+} from './ground.ts'
 import { OpenGuards } from './open-guards.ts'
 import { actorSource } from './space.ts'
 
 /** The work of an agent as grounds to explore, one for each message that opens a task. */
-interface AgentGrounds {
-  readonly grounds: readonly Ground[]
+interface AgentInitialStates {
+  readonly initialStates: readonly InitialState[]
   /** The data that no case gives, as clauses. */
   readonly guesses: readonly string[]
   /** The chart, without those among its actors whose results cases give. */
@@ -32,19 +39,19 @@ interface AgentGrounds {
 }
 
 /** Opens the work of an agent with each case. A client may cancel everywhere; a deadline may pass everywhere, if the agent has one. */
-export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGrounds> {
+export async function agentInitialStates(agent: Agent, given: Cases): Promise<AgentInitialStates> {
   const machine = withResults(chartOf(agent).machine, given.results ?? {})
   const cases = casesWith(given, await madeCases(agent, machine), agent)
   const guards = new OpenGuards(machine)
-  const strider = new Strider(modelWith(guards.machine, cases), guards, toldIn)
+  const strider = new Explorer(modelWith(guards.machine, cases), guards, namedUpdates)
   const senders = sendersIn(machine, given.results)
   const guesses = new Set<string>()
-  const isGuess = (move: HeardMove) => {
+  const isGuess = (move: OutsideMove) => {
     const guess = guessIn(move, given)
     if (guess !== undefined) guesses.add(guess)
     return guess !== undefined
   }
-  const grounds: Ground[] = []
+  const grounds: InitialState[] = []
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
@@ -59,7 +66,7 @@ export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGro
         start,
         memory: cases.memory,
         isCut: spot => strider.cut.has(spot),
-        stridesFrom: spot => {
+        transitionsFrom: spot => {
           for (const line of unsentIn(spot, senders, given.events)) strider.miss(spot, line)
           return stridesFrom(spot, { agent, cases, strider, isGuess })
         }
@@ -70,7 +77,7 @@ export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGro
       `no message opens a task. Give one that does, in the agent's module:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`
     )
   return {
-    grounds,
+    initialStates: grounds,
     machine,
     lost: strider.lost,
     unmodelled: strider.unmodelled,
@@ -81,7 +88,7 @@ export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGro
 }
 
 /** The start; nothing, if the model cannot follow it. */
-function begun(strider: Strider, input: unknown, opening: string): Spot | undefined {
+function begun(strider: Explorer, input: unknown, opening: string): Configuration | undefined {
   try {
     return strider.begin(input, false)
   } catch (error) {
@@ -94,11 +101,14 @@ function begun(strider: Strider, input: unknown, opening: string): Spot | undefi
 interface Surroundings {
   readonly agent: Agent
   readonly cases: AllCases
-  readonly strider: Strider
-  readonly isGuess: (move: HeardMove) => boolean
+  readonly strider: Explorer
+  readonly isGuess: (move: OutsideMove) => boolean
 }
 
-function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings): Stride[] {
+function stridesFrom(
+  spot: Configuration,
+  { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings
+): Transition[] {
   const own = strider.ownIn(spot)
   if (own) return strider.take(spot, own)
   const { legal } = legalMovesIn(spot, cases, messages, (chart, event, move) =>
@@ -106,15 +116,15 @@ function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strid
   )
   const offered = legal
     .filter(move => move.type !== 'time')
-    .map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
-  const cancel: Stride = {
+    .map((move): CandidateMove => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
+  const cancel: Transition = {
     type: 'cancel',
     says: 'the client cancels',
     from: 'client',
     choices: [],
     to: endedBy(spot, 'canceled', 'CANCELED')
   }
-  const late: Stride = {
+  const late: Transition = {
     type: 'deadline',
     says: 'the deadline passes',
     from: 'time',
@@ -130,21 +140,21 @@ function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strid
 }
 
 /** The sender of a move, and the source that goes on with it. Events that an actor may send are none. */
-function sideOf(move: HeardMove): { readonly from: string; readonly source?: string } {
+function sideOf(move: OutsideMove): { readonly from: string; readonly source?: string } {
   if (move.type === 'end') return { from: move.src, source: actorSource(move.actor) }
   return move.type === 'event' ? { from: 'actor' } : { from: 'client', source: 'the client' }
 }
 
 /** The data of a move that no case gives, as a clause. */
-function guessIn(move: HeardMove, { messages, authorizations, results = {} }: Cases): string | undefined {
+function guessIn(move: OutsideMove, { messages, authorizations, results = {} }: Cases): string | undefined {
   if (move.type === 'message' && !messages) return 'answers of the client'
   if (move.type === 'authorization' && !authorizations) return 'authorizations'
   return move.type === 'end' && !results[move.src] ? `results of ${move.src}` : undefined
 }
 
 /** The updates of a task: statuses by the last word of their names, and artifacts. */
-function toldIn(turn: Turn, before?: Turn, move?: ChartMove): Told[] {
-  const told: readonly ComparedEvent[] = before ? toldAfter(turn, before, move) : [...OPENED, ...toldAfter(turn)]
+function namedUpdates(turn: WorkTurn, before?: WorkTurn, move?: ChartMove): NamedValue[] {
+  const told: readonly ComparedEvent[] = before ? updatesAfter(turn, before, move) : [...OPENED, ...updatesAfter(turn)]
   return told.map(value => ({ name: 'state' in value ? shortState(value.state) : 'artifact', value }))
 }
 
@@ -170,24 +180,24 @@ export interface ChartCases {
 }
 
 /** A bare chart as a ground to explore. */
-export function chartGround(
+export function chartInitialState(
   machine: AnyStateMachine,
   { input, events, awaited = [], memory = context => context, toldAs }: ChartCases
-): { readonly ground: Ground; readonly lost: ReadonlySet<string>; readonly unmodelled: ReadonlySet<string> } {
+): { readonly ground: InitialState; readonly lost: ReadonlySet<string>; readonly unmodelled: ReadonlySet<string> } {
   const guards = new OpenGuards(machine)
   const nameOf = toldAs as ((emitted: unknown) => string) | undefined
-  const toldIn = ({ words }: Turn): Told[] =>
+  const toldIn = ({ words }: WorkTurn): NamedValue[] =>
     words.map(value => ({ name: nameOf?.(value) ?? (value as EventObject).type, value }))
-  const strider = new Strider(modelOf(guards.machine), guards, toldIn)
-  const offeredIn = (spot: Spot): Offered[] => {
+  const strider = new Explorer(modelOf(guards.machine), guards, toldIn)
+  const offeredIn = (spot: Configuration): CandidateMove[] => {
     const arriving = typeof events === 'function' ? events(spot.chart) : (events ?? bareEvents(spot))
     const possible = arriving.filter(event => mayCome(event, spot) && strider.can(spot, event, !events))
-    return possible.map((event, i): Offered => {
+    return possible.map((event, i): CandidateMove => {
       const move: ChartMove = { type: 'event', name: `${event.type} ${i}`, event }
       return { move, says: saysOf(event, possible), from: 'outside', isGuess: !events, ...sourceOf(event, awaited) }
     })
   }
-  const stridesFrom = (spot: Spot) => {
+  const stridesFrom = (spot: Configuration) => {
     const own = strider.ownIn(spot)
     return (own ? [own] : [...offeredIn(spot), ...strider.timersIn(spot)]).flatMap(one => strider.take(spot, one))
   }
@@ -196,9 +206,9 @@ export function chartGround(
       name: 'started',
       input,
       start: strider.begin(input, false),
-      stridesFrom,
+      transitionsFrom: stridesFrom,
       isCut: spot => strider.cut.has(spot),
-      memory: memory as Ground['memory']
+      memory: memory as InitialState['memory']
     },
     lost: strider.lost,
     unmodelled: strider.unmodelled
@@ -206,7 +216,7 @@ export function chartGround(
 }
 
 /** The events that the active states name, without data. */
-function bareEvents(spot: Spot): EventObject[] {
+function bareEvents(spot: Configuration): EventObject[] {
   const ends = Object.keys(livingIn(spot)).flatMap(actorId =>
     ['done', 'error'].map(how => ({ type: `xstate.${how}.actor.${actorId}`, actorId }))
   )
@@ -219,7 +229,7 @@ function bareEvents(spot: Spot): EventObject[] {
 }
 
 /** Whether an event is no end of an actor, or of one that has not ended. */
-function mayCome(event: EventObject, spot: Spot): boolean {
+function mayCome(event: EventObject, spot: Configuration): boolean {
   const actor = endedIn(event)
   return actor === undefined || actor in livingIn(spot)
 }

@@ -5,8 +5,8 @@ import { checkArgument, withMembers } from '../../../runtime/primitives/options.
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { PathError } from '../path-error.ts'
 import type { Cases } from '../plan/cases.ts'
-import { agentGrounds } from './agent-ground.ts'
-import { keyOf, seen, type Ground, type Spot } from './ground.ts'
+import { agentInitialStates } from './agent-ground.ts'
+import { configurationKeyOf, toStepSeen, type InitialState, type Configuration } from './ground.ts'
 import { OWN_PROPERTIES } from './prove.ts'
 
 /** A walk on which a property was violated once. */
@@ -34,19 +34,19 @@ export async function checkWalk(agent: Agent, given: WalkToCheck): Promise<void>
   const { property: name, opening, walk, again = [], cases = {} } = given
   const property = { ...OWN_PROPERTIES, ...agent.properties }[name]
   if (!property) throw new RangeError(`there is no property ${JSON.stringify(name)}.`)
-  const { grounds } = await agentGrounds(agent, cases)
+  const { initialStates: grounds } = await agentInitialStates(agent, cases)
   const ground = grounds.find(({ name }) => name === opening)
   if (!ground) return
   let spot = ground.start
-  let mode = modeAfter(property, property.start, momentsOf(seen(undefined, undefined, spot)))
+  let mode = modeAfter(property, property.start, momentsOf(toStepSeen(undefined, undefined, spot)))
   let looped = ''
   let last = opening
   for (const [i, says] of [...walk, ...again].entries()) {
     if (i === walk.length) looped = placeOf(spot, ground, mode)
-    const stride = ground.stridesFrom(spot).find(stride => stride.says === says)
+    const stride = ground.transitionsFrom(spot).find(stride => stride.says === says)
     if (!stride) return
     last = says
-    mode = modeAfter(property, mode, momentsOf(seen({ move: stride, turn: stride.to }, spot, ground.start)))
+    mode = modeAfter(property, mode, momentsOf(toStepSeen({ move: stride, turn: stride.to }, spot, ground.start)))
     spot = stride.to
     if (mode === 'violated') throw violation(says, name, spot)
   }
@@ -54,15 +54,15 @@ export async function checkWalk(agent: Agent, given: WalkToCheck): Promise<void>
   const isStuck =
     again.length === 0 &&
     spot.over !== 'canceled' &&
-    !ground.stridesFrom(spot).some(({ source }) => source !== undefined)
+    !ground.transitionsFrom(spot).some(({ source }) => source !== undefined)
   if (isStuck || placeOf(spot, ground, mode) === looped) throw violation(last, name, spot)
 }
 
-function placeOf(spot: Spot, { memory }: Ground, mode: string): string {
-  return `${mode} ${keyOf(spot, memory)}`
+function placeOf(spot: Configuration, { memory }: InitialState, mode: string): string {
+  return `${mode} ${configurationKeyOf(spot, memory)}`
 }
 
-function violation(says: string, property: string, { chart }: Spot): PathError {
+function violation(says: string, property: string, { chart }: Configuration): PathError {
   return new PathError(
     says,
     `"${property}" has to hold`,

@@ -1,6 +1,6 @@
 import { type Fairness, type Mode, modeAfter, type Property } from '../../../machines/properties/properties.ts'
 import type { Moment } from '../../../machines/properties/terms.ts'
-import type { Edge, Node, Space } from './space.ts'
+import type { Edge, Node, StateSpace } from './space.ts'
 
 /** The shortest walk that violates a property: its steps, and for an endless one the steps that then repeat. */
 export interface Counterexample {
@@ -28,7 +28,7 @@ interface ProductEdge extends CycleEdge {
  * Finds the shortest counterexample: the property, as an automaton, walks every way of the chart with it. A property about what never happens
  * is violated at once. One about what happens in the end is violated where nothing goes on, or by a fair cycle, in which it owes all the time.
  */
-export function counterexampleIn({ nodes, moments }: Space, property: Property): Counterexample | undefined {
+export function counterexampleIn({ nodes, moments }: StateSpace, property: Property): Counterexample | undefined {
   const vertices: Vertex[] = []
   const numbers = new Map<string, number>()
   const enter = (number: number, vertex: Omit<Vertex, 'node' | 'edges'>): number => {
@@ -49,7 +49,7 @@ export function counterexampleIn({ nodes, moments }: Space, property: Property):
       edges.push({
         to,
         edge,
-        source: edge.stride.source,
+        source: edge.transition.source,
         restarts: edge.restarts,
         isOwing: owesThroughout(property, mode, edge.moments)
       })
@@ -61,11 +61,12 @@ export function counterexampleIn({ nodes, moments }: Space, property: Property):
   const owing = [...vertices.keys()].filter(number => vertexAt(number).mode === 'owes')
   const graph: CycleGraph<ProductEdge> = {
     // A client that cancels ends the claim, so this leads out of no cycle.
-    edgesFrom: number => vertexAt(number).edges.filter(({ isOwing, edge }) => isOwing && edge.stride.type !== 'cancel'),
+    edgesFrom: number =>
+      vertexAt(number).edges.filter(({ isOwing, edge }) => isOwing && edge.transition.type !== 'cancel'),
     sourcesAt: number => vertexAt(number).node.sources,
     leaves: number =>
       vertexAt(number).node.isCut ||
-      vertexAt(number).edges.some(({ isOwing, edge }) => !isOwing && edge.stride.type !== 'cancel')
+      vertexAt(number).edges.some(({ isOwing, edge }) => !isOwing && edge.transition.type !== 'cancel')
   }
   const stuck = owing
     .map(vertexAt)
@@ -91,7 +92,7 @@ function wayTo({ way }: Vertex): Edge[] {
 }
 
 /** Whether nothing goes on in a configuration. A client that cancels takes nothing more. */
-function isEnd({ sources, isCut, spot: { over } }: Node): boolean {
+function isEnd({ sources, isCut, configuration: { over } }: Node): boolean {
   return sources.size === 0 && !isCut && over !== 'canceled'
 }
 

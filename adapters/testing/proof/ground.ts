@@ -1,26 +1,26 @@
 import type { EventObject } from 'xstate'
-import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
+import type { Ending, StepSeen, NamedValue } from '../../../machines/properties/terms.ts'
 import { isEndless } from '../../../runtime/work-port.ts'
-import type { Taken } from '../plan/graph.ts'
+import type { MoveResult } from '../plan/graph.ts'
 import { configurationKey, type Model, ownMove, QUIET } from '../plan/model.ts'
-import { type ChartMove, describeMove, heardBy, type Turn } from '../plan/moves.ts'
-import { stateText, Unmodelled } from '../plan/unmodelled.ts'
+import { type ChartMove, describeMove, receivedEvent, type WorkTurn } from '../plan/moves.ts'
+import { activeStateText, Unmodelled } from '../plan/unmodelled.ts'
 import { type Choice, guardsText, type OpenGuards } from './open-guards.ts'
 
 /**
  * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
  * is unknown and guards hold both ways. `played`: the turn as the chart alone takes it, also if the words of a question throw then.
  */
-export type Spot = Turn & {
+export type Configuration = WorkTurn & {
   readonly zone: Zone
   readonly isOpen: boolean
   readonly over?: Ending | undefined
-  readonly told: readonly Told[]
-  readonly played: Turn
+  readonly told: readonly NamedValue[]
+  readonly played: WorkTurn
 }
 
 /** A move of a proof, with its result. */
-export interface Stride extends EventObject {
+export interface Transition extends EventObject {
   readonly type: ChartMove['type'] | 'cancel' | 'deadline'
   /** A clause: `brew ends with "a coffee" (if isLarge)`. Unique where it starts. */
   readonly says: string
@@ -30,23 +30,23 @@ export interface Stride extends EventObject {
   readonly choices: readonly Choice[]
   /** Something that goes on by itself, so that it cannot be possible for ever without happening: an actor, a timer, the client. */
   readonly source?: string
-  readonly to: Spot
+  readonly to: Configuration
 }
 
 /** A chart to explore: its start, and its moves. */
-export interface Ground {
+export interface InitialState {
   /** A sentence for the start: `opened by "a coffee"`. */
   readonly name: string
   readonly input: unknown
-  readonly start: Spot
-  readonly stridesFrom: (spot: Spot) => Stride[]
+  readonly start: Configuration
+  readonly transitionsFrom: (spot: Configuration) => Transition[]
   /** Whether steps from a configuration are unknown, once its strides are known. */
-  readonly isCut: (spot: Spot) => boolean
+  readonly isCut: (spot: Configuration) => boolean
   readonly memory: (context: unknown) => unknown
 }
 
 /** A move before it is made. `isGuess`: no case gives its data. */
-export interface Offered {
+export interface CandidateMove {
   readonly move: ChartMove
   readonly says: string
   readonly from: string
@@ -55,27 +55,27 @@ export interface Offered {
 }
 
 /** The updates that a chart sends in a turn. */
-type ToldIn = (turn: Turn, before?: Turn, move?: ChartMove) => Told[]
+type UpdatesOf = (turn: WorkTurn, before?: WorkTurn, move?: ChartMove) => NamedValue[]
 
 /** Makes moves of a chart, with guards evaluated or taken both ways. */
-export class Strider {
+export class Explorer {
   /** Walks on which the chart throws with data that no case gives, as lines to print. */
   readonly lost = new Set<string>()
   /** What the model does not know, as lines with the state, the actor and what to add. */
   readonly unmodelled = new Set<string>()
   /** Configurations from which steps are unknown. */
-  readonly cut = new WeakSet<Spot>()
+  readonly cut = new WeakSet<Configuration>()
   readonly #model: Model
   readonly #guards: OpenGuards
-  readonly #toldIn: ToldIn
+  readonly #updatesOf: UpdatesOf
 
-  constructor(model: Model, guards: OpenGuards, toldIn: ToldIn) {
+  constructor(model: Model, guards: OpenGuards, toldIn: UpdatesOf) {
     this.#model = model
     this.#guards = guards
-    this.#toldIn = toldIn
+    this.#updatesOf = toldIn
   }
 
-  begin(input: unknown, isOpen: boolean): Spot {
+  begin(input: unknown, isOpen: boolean): Configuration {
     const turn = this.#model.begin(input)
     return {
       ...turn,
@@ -83,31 +83,31 @@ export class Strider {
       zone: zoneAfter(turn, undefined, undefined),
       isOpen,
       over: endingOf(turn),
-      told: this.#toldIn(turn)
+      told: this.#updatesOf(turn)
     }
   }
 
   /** The moves as strides: one, or one for each combination of guards if data is unknown. */
-  take(spot: Spot, { move, says, from, source, isGuess }: Offered): Stride[] {
+  take(spot: Configuration, { move, says, from, source, isGuess }: CandidateMove): Transition[] {
     const isOpen = spot.isOpen || isGuess
     try {
-      return this.#taken(spot, { move, says, from, isGuess, ...(source !== undefined && { source }) }, isOpen)
+      return this.#transitionsOf(spot, { move, says, from, isGuess, ...(source !== undefined && { source }) }, isOpen)
     } catch (error) {
       /* c8 ignore next -- a turn contains the chart's own errors */
       if (!(error instanceof Unmodelled)) throw error
-      this.miss(spot, `in ${stateText(spot.chart)}, if ${says}: ${error.message}`)
+      this.miss(spot, `in ${activeStateText(spot.chart)}, if ${says}: ${error.message}`)
       return []
     }
   }
 
   /** Notes that steps from a configuration are unknown. */
-  miss(spot: Spot, line: string): void {
+  miss(spot: Configuration, line: string): void {
     this.unmodelled.add(line)
     this.cut.add(spot)
   }
 
-  #taken(spot: Spot, { move, says, from, source }: Offered, isOpen: boolean): Stride[] {
-    const stride = (to: Spot, choices: readonly Choice[]): Stride => ({
+  #transitionsOf(spot: Configuration, { move, says, from, source }: CandidateMove, isOpen: boolean): Transition[] {
+    const stride = (to: Configuration, choices: readonly Choice[]): Transition => ({
       type: move.type,
       says: `${says}${choicesText(choices)}`,
       from,
@@ -116,9 +116,9 @@ export class Strider {
       to,
       ...(source !== undefined && { source })
     })
-    if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
+    if (!isOpen) return [stride(this.#configurationAfter(spot, move, false), [])]
     return this.#guards
-      .bothWays(() => this.#spotAfter(spot, move, true))
+      .bothWays(() => this.#configurationAfter(spot, move, true))
       .flatMap(({ result, choices }) => {
         // An endless cycle is one whatever the data is.
         if (result.status !== 'error' || isEndless(result.error) || choices.some(({ throws }) => throws))
@@ -130,7 +130,7 @@ export class Strider {
   }
 
   /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
-  can({ chart, isOpen }: Pick<Spot, 'chart' | 'isOpen'>, event: EventObject, isGuess: boolean): boolean {
+  can({ chart, isOpen }: Pick<Configuration, 'chart' | 'isOpen'>, event: EventObject, isGuess: boolean): boolean {
     const can = () => {
       try {
         return chart.can(event)
@@ -142,13 +142,13 @@ export class Strider {
   }
 
   /** What the chart sent to itself and receives now, before anything else may come. */
-  ownIn(spot: Spot): Offered | undefined {
+  ownIn(spot: Configuration): CandidateMove | undefined {
     const move = ownMove(spot)
     return move && { move, says: describeMove(move), from: 'itself', source: 'the chart itself', isGuess: false }
   }
 
   /** The timers that may fire next. */
-  timersIn({ timers, zone }: Spot): Offered[] {
+  timersIn({ timers, zone }: Configuration): CandidateMove[] {
     return timers
       .filter(({ id }) => fired(zone, id))
       .map(timer => {
@@ -157,11 +157,11 @@ export class Strider {
       })
   }
 
-  #spotAfter(spot: Spot, move: ChartMove, isOpen: boolean): Spot {
+  #configurationAfter(spot: Configuration, move: ChartMove, isOpen: boolean): Configuration {
     const turn = this.#model.take(spot, move)
     const after = { ...turn, played: turn, zone: zoneAfter(turn, spot, move), isOpen }
     try {
-      return { ...after, over: endingOf(turn), told: this.#toldIn(turn, spot, move) }
+      return { ...after, over: endingOf(turn), told: this.#updatesOf(turn, spot, move) }
     } catch (error) {
       if (error instanceof Unmodelled) throw error
       return {
@@ -177,7 +177,7 @@ export class Strider {
 }
 
 /** A task that ends whatever its chart does. */
-export function endedBy(spot: Spot, over: 'canceled' | 'late', name: string): Spot {
+export function endedBy(spot: Configuration, over: 'canceled' | 'late', name: string): Configuration {
   return {
     ...spot,
     status: 'stopped',
@@ -190,42 +190,46 @@ export function endedBy(spot: Spot, over: 'canceled' | 'late', name: string): Sp
 }
 
 /** Identifies a configuration. Unknown data does not tell two apart. */
-export function keyOf(spot: Spot, memory: Ground['memory']): string {
+export function configurationKeyOf(spot: Configuration, memory: InitialState['memory']): string {
   const { chart, zone, isOpen, over } = spot
   return configurationKey(spot, isOpen || memory(chart.context), [over, zoneKey(zone)])
 }
 
 /** All that properties see of a start, or of a stride. */
-export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | undefined, start: Spot): StepSeen {
+export function toStepSeen(
+  stride: MoveResult<Configuration, Transition> | undefined,
+  before: Configuration | undefined,
+  start: Configuration
+): StepSeen {
   const after = stride ? stride.turn : start
   const { move } = stride?.move ?? {}
-  const heard = move && before && after.hasMoved ? heardIn(before, move) : undefined
+  const heard = move && before && after.hasMoved ? chartEventOf(before, move) : undefined
   const event = heard ?? (stride && !move ? { type: `task.${stride.move.type}` } : undefined)
   return {
     event,
     ...(before && { before: before.chart }),
     after: after.chart,
-    told: after.told,
+    updates: after.told,
     sent: after.sent,
     over: after.over
   }
 }
 
 /** The event that a move brings to the chart. */
-function heardIn({ chart, asks }: Spot, move: ChartMove): EventObject | undefined {
+function chartEventOf({ chart, asks }: Configuration, move: ChartMove): EventObject | undefined {
   if (move.type === 'own') return move.event
   if (move.type === 'timer') return move.timer.event
-  const heard = heardBy(chart, move, asks)
+  const heard = receivedEvent(chart, move, asks)
   /* c8 ignore next -- only legal moves are made */
   return 'event' in heard ? heard.event : undefined
 }
 
-function endingOf({ status }: Turn): Ending | undefined {
+function endingOf({ status }: WorkTurn): Ending | undefined {
   return status === 'done' || status === 'error' ? status : undefined
 }
 
 /** The timers of a turn that were set in it are other objects than those before. */
-function zoneAfter({ timers }: Turn, before: Spot | undefined, move: ChartMove | undefined): Zone {
+function zoneAfter({ timers }: WorkTurn, before: Configuration | undefined, move: ChartMove | undefined): Zone {
   const had = new Map(before?.timers.map(timer => [timer.id, timer]))
   const has = new Map(timers.map(timer => [timer.id, timer]))
   const passed = before && move?.type === 'timer' ? fired(before.zone, move.timer.id) : undefined

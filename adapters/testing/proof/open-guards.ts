@@ -20,7 +20,7 @@ export function guardsText(choices: readonly Choice[]): string {
 }
 
 /** The result of one combination of outcomes. */
-export interface Run<T> {
+export interface GuardRun<T> {
   readonly choices: readonly Choice[]
   readonly result: T
 }
@@ -66,8 +66,8 @@ export class OpenGuards {
   }
 
   /** Calls a function once for each combination of the outcomes of the guards that it evaluates. */
-  bothWays<T>(take: () => T): Run<T>[] {
-    const runs: Run<T>[] = []
+  bothWays<T>(take: () => T): GuardRun<T>[] {
+    const runs: GuardRun<T>[] = []
     let script: Outcome[] | undefined = []
     while (script) {
       this.#begin(script)

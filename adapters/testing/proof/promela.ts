@@ -1,7 +1,7 @@
 import type { Property } from '../../../machines/properties/properties.ts'
 import { type Moment, occurs, type Term } from '../../../machines/properties/terms.ts'
 import { BoundError } from '../bounds.ts'
-import type { Edge, Node, Space } from './space.ts'
+import type { Edge, Node, StateSpace } from './space.ts'
 
 /** How every model begins. */
 export const MODEL_BEGINS = '/* Written by taskchart prove --promela'
@@ -9,7 +9,7 @@ export const MODEL_BEGINS = '/* Written by taskchart prove --promela'
 /** What a model says of its chart. */
 interface Modelled {
   readonly name: string
-  readonly spaces: readonly Space[]
+  readonly spaces: readonly StateSpace[]
   readonly properties: readonly (readonly [name: string, property: Property])[]
   /** What could not be seen, as sentences. */
   readonly bounds: readonly string[]
@@ -49,7 +49,7 @@ export function promelaModel({ name, spaces, properties, bounds }: Modelled): st
   }
   const passing = (row: readonly Moment[]) => row.map(moment => `m = ${momentOf(moment)}; `).join(`m = ${BETWEEN}; `)
   let before = 0
-  const parts = spaces.map(({ ground, nodes, moments: row }) => {
+  const parts = spaces.map(({ initialState: ground, nodes, moments: row }) => {
     const first = before
     before += nodes.length
     const start = `  :: ${passing(row)}goto c${first} ${comment(ground.name)}`
@@ -141,18 +141,19 @@ interface Drawing {
 
 /** A configuration and its steps. Where nothing has to go on, the walk may end. */
 function nodeLines(
-  { spot, edges, sources: here }: Node,
+  { configuration: spot, edges, sources: here }: Node,
   { nodes, i, label, turns, sources, passing }: Drawing
 ): string[] {
   const head = `${label(i)}: m = ${STILL}; `
   const note = comment(`${JSON.stringify(spot.chart.value)}${spot.over ? ` ${spot.over}` : ''}`)
   if (edges.length === 0) return [`${head}goto ${spot.over === 'canceled' ? 'end_gone' : 'ended'}; ${note}`]
-  const lasting = edges.filter(({ stride }) => stride.type !== 'cancel')
+  const lasting = edges.filter(({ transition: stride }) => stride.type !== 'cancel')
   const at = lasting.length > 1 ? turns.of(label(i)) : 0
   const guardOf = (edge: Edge): string => {
-    if (edge.stride.type === 'cancel') return 'quits'
+    if (edge.transition.type === 'cancel') return 'quits'
     const waiting = [...here].filter(
-      source => source !== edge.stride.source && !edge.restarts.includes(source) && nodes[edge.to]?.sources.has(source)
+      source =>
+        source !== edge.transition.source && !edge.restarts.includes(source) && nodes[edge.to]?.sources.has(source)
     )
     const waits = anyOf(
       'k',
@@ -162,7 +163,7 @@ function nodeLines(
     return lasting.length > 1 ? `goes(${waits}, ${at}, ${mine}, ${(mine + 1) % lasting.length})` : `goes_on(${waits})`
   }
   const steps = edges.map(
-    edge => `  :: ${guardOf(edge)} ${passing(edge.moments)}goto ${label(edge.to)} ${comment(edge.stride.says)}`
+    edge => `  :: ${guardOf(edge)} ${passing(edge.moments)}goto ${label(edge.to)} ${comment(edge.transition.says)}`
   )
   return [`${head}settles ${note}`, '  if', ...steps, ...(here.size === 0 ? ['  :: goto ended'] : []), '  fi;']
 }

@@ -13,14 +13,14 @@ import {
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { withStepLimit } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { BOUND_OPTIONS, Bounds, type BoundOptions } from '../bounds.ts'
+import { BOUND_OPTIONS, ExplorationBounds, type BoundOptions } from '../bounds.ts'
 import type { Cases } from '../plan/cases.ts'
 import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'
-import { agentGrounds, type ChartCases, chartGround } from './agent-ground.ts'
+import { agentInitialStates, type ChartCases, chartInitialState } from './agent-ground.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
 import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
-import { spaceOf, type Edge, type Space } from './space.ts'
+import { stateSpaceOf, type Edge, type StateSpace } from './space.ts'
 
 /** The options of a proof. If a bound is met (20,000 configurations, if `limit` says no other), nothing is proved, but counterexamples are found. */
 export interface ProofOptions extends BoundOptions {
@@ -142,9 +142,9 @@ async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProo
   const { work, properties = {} } = agent
   if (typeof work !== 'object')
     throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
-  const bounds = new Bounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
-  const unseen = await agentGrounds(agent, cases)
-  const spaces = unseen.grounds.map(ground => spaceOf(ground, bounds))
+  const bounds = new ExplorationBounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
+  const unseen = await agentInitialStates(agent, cases)
+  const spaces = unseen.initialStates.map(ground => stateSpaceOf(ground, bounds))
   return { spaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
 }
 
@@ -160,10 +160,10 @@ export function proveChart(
 ): Proof {
   checkArgument(chart, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
   const machine = withStepLimit(chart)
-  const { ground, lost, unmodelled } = chartGround(machine, cases)
+  const { ground, lost, unmodelled } = chartInitialState(machine, cases)
   const guesses = cases.events ? [] : ['data of events']
-  const bounds = new Bounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
-  return proofOf(machine, [spaceOf(ground, bounds)], chosenOf(properties, options), { guesses, lost, unmodelled })
+  const bounds = new ExplorationBounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
+  return proofOf(machine, [stateSpaceOf(ground, bounds)], chosenOf(properties, options), { guesses, lost, unmodelled })
 }
 
 const MOST_CONFIGURATIONS = 20_000
@@ -187,7 +187,7 @@ function chosenOf(properties: Readonly<Record<string, Property>>, { only = '' }:
 
 function proofOf(
   machine: AnyStateMachine,
-  spaces: readonly Space[],
+  spaces: readonly StateSpace[],
   chosen: Named,
   { guesses, lost, unmodelled }: Unseen
 ): Proof {
@@ -215,7 +215,7 @@ function proofOf(
     configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0),
     isWhole,
     ...(met !== undefined && { met }),
-    openings: spaces.map(({ ground }) => ground.name),
+    openings: spaces.map(({ initialState: ground }) => ground.name),
     guesses,
     lost: [...lost],
     unmodelled: [...unmodelled]
@@ -225,7 +225,7 @@ function proofOf(
 /** The verdict without a counterexample. */
 function unseen(
   { readsContext }: Property,
-  spaces: readonly Space[],
+  spaces: readonly StateSpace[],
   met: string | undefined,
   { lost, unmodelled }: Pick<Unseen, 'lost' | 'unmodelled'>
 ): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
@@ -240,13 +240,17 @@ function unseen(
 
 /** The outcomes of guards that a counterexample needs, each once. */
 function choicesOf({ steps, loop }: Counterexample): Choice[] {
-  const all = [...steps, ...loop].flatMap(({ stride }) => stride.choices)
+  const all = [...steps, ...loop].flatMap(({ transition: stride }) => stride.choices)
   return [...new Map(all.map(choice => [guardsText([choice]), choice])).values()]
 }
 
 /** Whether an actor of the real chart takes these steps. */
-function isWalked(machine: AnyStateMachine, { ground }: Space, { steps, loop }: Counterexample): boolean {
-  const taken = [...steps, ...loop].flatMap(({ stride: { move, to } }) => (move ? [{ move, turn: to.played }] : []))
+function isWalked(
+  machine: AnyStateMachine,
+  { initialState: ground }: StateSpace,
+  { steps, loop }: Counterexample
+): boolean {
+  const taken = [...steps, ...loop].flatMap(({ transition: { move, to } }) => (move ? [{ move, turn: to.played }] : []))
   try {
     takeMoves(machine, ground.input, ground.start, taken)
     return true
@@ -261,7 +265,7 @@ function lengthOf({ steps, loop }: Counterexample): number {
 
 function walkOf(
   machine: AnyStateMachine,
-  { ground, moments }: Space,
+  { initialState: ground, moments }: StateSpace,
   { steps, loop }: Counterexample,
   { fairness }: Property
 ): Walk {
@@ -289,7 +293,7 @@ function transitionsOn(machine: AnyStateMachine, input: unknown, edges: readonly
   const { run, transitionsSince } = recordedRun(guards.machine, input)
   const all = [transitionsSince()]
   for (const {
-    stride: { move, choices, to }
+    transition: { move, choices, to }
   } of edges) {
     if (move && to.isOpen) guards.decided(choices, () => run.take(move))
     else if (move) run.take(move)
@@ -299,7 +303,7 @@ function transitionsOn(machine: AnyStateMachine, input: unknown, edges: readonly
   return all
 }
 
-function stepOf({ stride: { says, from, to } }: Edge, transitions: readonly string[] = []): WalkStep {
+function stepOf({ transition: { says, from, to } }: Edge, transitions: readonly string[] = []): WalkStep {
   return {
     says,
     from,

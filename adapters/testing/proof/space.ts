@@ -1,12 +1,12 @@
 import { momentsOf, type Moment } from '../../../machines/properties/terms.ts'
-import type { Bounds } from '../bounds.ts'
+import type { ExplorationBounds } from '../bounds.ts'
 import { placesFrom } from '../plan/graph.ts'
 import { startsIn } from '../plan/model.ts'
-import { keyOf, seen, type Ground, type Spot, type Stride } from './ground.ts'
+import { configurationKeyOf, toStepSeen, type InitialState, type Configuration, type Transition } from './ground.ts'
 
 /** A configuration, and the steps from it. */
 export interface Node {
-  readonly spot: Spot
+  readonly configuration: Configuration
   readonly edges: readonly Edge[]
   /** The sources that can act here: actors, timers, the client. */
   readonly sources: ReadonlySet<string>
@@ -16,7 +16,7 @@ export interface Node {
 
 /** A step between configurations. */
 export interface Edge {
-  readonly stride: Stride
+  readonly transition: Transition
   /** The configuration after it, by its number. */
   readonly to: number
   readonly moments: readonly Moment[]
@@ -25,8 +25,8 @@ export interface Edge {
 }
 
 /** Every configuration of a chart from one start, numbered from 0, the start. */
-export interface Space {
-  readonly ground: Ground
+export interface StateSpace {
+  readonly initialState: InitialState
   readonly nodes: readonly Node[]
   readonly moments: readonly Moment[]
   readonly isWhole: boolean
@@ -42,16 +42,16 @@ export interface Space {
  * Its limit throws, and gives nothing that was found. An event has one outcome; here each outcome is an event of its own. It knows neither
  * actors nor timers and their order; here their ends are moves. It finds no cycles.
  */
-export function spaceOf(ground: Ground, bounds: Bounds): Space {
+export function stateSpaceOf(ground: InitialState, bounds: ExplorationBounds): StateSpace {
   const keys = new Set<string>()
   const cut = new Set<string>()
   let met: string | undefined
-  const key = (spot: Spot) => keyOf(spot, ground.memory)
-  const places = placesFrom<Spot, Stride>(ground.start, {
+  const key = (spot: Configuration) => configurationKeyOf(spot, ground.memory)
+  const places = placesFrom<Configuration, Transition>(ground.start, {
     take: (_, stride) => stride.to,
     legalIn: spot => {
       met ??= bounds.met(keys.size)
-      if (met === undefined) return ground.stridesFrom(spot)
+      if (met === undefined) return ground.transitionsFrom(spot)
       cut.add(key(spot))
       return []
     },
@@ -66,22 +66,22 @@ export function spaceOf(ground: Ground, bounds: Bounds): Space {
   const numbers = new Map(places.map((place, number) => [place, number]))
   const nodes = places.map(({ turn: spot, legal }): Node => {
     const edges = legal.map((leading): Edge => ({
-      stride: leading.move,
+      transition: leading.move,
       to: Number(numbers.get(leading.to)),
-      moments: momentsOf(seen(leading, spot, ground.start)),
+      moments: momentsOf(toStepSeen(leading, spot, ground.start)),
       restarts: restartsIn(spot, leading.turn)
     }))
     return {
-      spot,
+      configuration: spot,
       edges,
-      sources: new Set(edges.flatMap(({ stride: { source } }) => source ?? [])),
+      sources: new Set(edges.flatMap(({ transition: { source } }) => source ?? [])),
       isCut: ground.isCut(spot) || (cut.size > 0 && cut.has(key(spot)))
     }
   })
   return {
-    ground,
+    initialState: ground,
     nodes,
-    moments: momentsOf(seen(undefined, undefined, ground.start)),
+    moments: momentsOf(toStepSeen(undefined, undefined, ground.start)),
     isWhole: cut.size === 0,
     met,
     isOpen: places.some(({ turn }) => turn.isOpen)
@@ -93,7 +93,7 @@ export function actorSource(id: string): string {
   return `the actor ${id}`
 }
 
-function restartsIn(before: Spot, after: Spot): string[] {
+function restartsIn(before: Configuration, after: Configuration): string[] {
   const [had, has] = [startsIn(before), startsIn(after)]
   const actors = Object.keys(had)
     .filter(id => has[id] !== undefined && has[id] !== had[id])

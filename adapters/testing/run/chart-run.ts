@@ -18,12 +18,12 @@ import { actorAt, actorsIn, endedIn, shownIn } from '../plan/actors-in.ts'
 import { MOST_TURNS } from '../plan/model.ts'
 import {
   describeMove,
-  heardBy,
+  receivedEvent,
   type ChartMove,
-  type HeardMove,
+  type OutsideMove,
   type InnerMove,
   type Timer,
-  type Turn
+  type WorkTurn
 } from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
 import { endActor, ending, showSnapshot, withLeaves } from './stub-actors.ts'
@@ -42,7 +42,7 @@ export function walkChart(
   at: AtStep
 ): void {
   const run = new ChartRun(log, input)
-  const check = (step: string, turn: Turn) => {
+  const check = (step: string, turn: WorkTurn) => {
     run.advance(0)
     log.noteStates(run.states)
     run.check(step, [...turn.passed, turn])
@@ -51,7 +51,7 @@ export function walkChart(
   for (const [i, { move, turn, refusal }] of steps.entries()) {
     at(i + 1)
     if (move.type === 'cancel') continue
-    if (refusal !== undefined) run.refuse(move as HeardMove)
+    if (refusal !== undefined) run.refuse(move as OutsideMove)
     if (!turn) continue
     if (liveness === 'restored') run.restore()
     run.take(move)
@@ -64,8 +64,8 @@ export function walkChart(
 export function takeMoves(
   machine: AnyStateMachine,
   input: unknown,
-  start: Turn,
-  moves: readonly { readonly move: ChartMove; readonly turn: Turn }[]
+  start: WorkTurn,
+  moves: readonly { readonly move: ChartMove; readonly turn: WorkTurn }[]
 ): void {
   const run = new ChartRun(new CoverageLog(machine), input)
   run.checkNext(OPENING, start)
@@ -191,7 +191,7 @@ class ChartRun {
     if (move.type === 'own') return
     if (move.type === 'timer') return this.#fire(move.timer)
     if (move.type === 'time') return this.advance(move.delayMs)
-    const heard = heardBy(this.#actor.getSnapshot(), move, this.#asks)
+    const heard = receivedEvent(this.#actor.getSnapshot(), move, this.#asks)
     /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
     const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(heard.event), shownIn(heard.event)]
@@ -215,9 +215,9 @@ class ChartRun {
   }
 
   /** Evaluates the guards for a refused move. The drivers with a runtime test the refusal itself. */
-  refuse(move: HeardMove): void {
+  refuse(move: OutsideMove): void {
     const snapshot = this.#actor.getSnapshot()
-    const heard = heardBy(snapshot, move, this.#asks)
+    const heard = receivedEvent(snapshot, move, this.#asks)
     if (snapshot.status === 'active' && 'event' in heard) (heard.question?.chart ?? snapshot).can(heard.event)
   }
 
@@ -227,16 +227,16 @@ class ChartRun {
   }
 
   /** Compares all that the actor has shown since the last time with the turns of a move. */
-  check(step: string, turns: readonly Turn[]): void {
+  check(step: string, turns: readonly WorkTurn[]): void {
     this.#compare(step, turns, this.#sights.splice(0))
   }
 
   /** Compares what the actor has shown next with a turn. It may have gone on by itself. */
-  checkNext(step: string, turn: Turn): void {
+  checkNext(step: string, turn: WorkTurn): void {
     this.#compare(step, [turn], this.#sights.splice(0, turn.hasMoved ? 1 : 0))
   }
 
-  #compare(step: string, turns: readonly Turn[], found: readonly Sight[]): void {
+  #compare(step: string, turns: readonly WorkTurn[], found: readonly Sight[]): void {
     const wanted = turns
       .filter(({ hasMoved }) => hasMoved)
       .map(({ status, chart, words }): Sight => ({ status, value: chart.value, words }))

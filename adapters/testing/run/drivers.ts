@@ -7,7 +7,7 @@ import { connect } from '../../client/connect.ts'
 import { serve, type Served } from '../../serve/serve.ts'
 import { driverOf, SQLITE_PACKAGE } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
-import type { Caller } from './official-caller.ts'
+import type { TestClient } from './official-caller.ts'
 import type { DiskName, Interlude } from './world.ts'
 
 /** The drivers of paths: an actor of the chart alone, or a client through a runtime. */
@@ -71,14 +71,14 @@ export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Pro
 }
 
 /** How an agent is called: in process, or over a binding. */
-export interface Access {
+export interface DriverAccess {
   readonly reach: 'in process' | 'WEBSOCKET' | 'JSONRPC' | 'HTTP+JSON'
   /** Whether to use the official SDK's client. */
   readonly isOfficial?: true
 }
 
 /** Makes a caller of a runtime. Over a binding, the runtime is served on a loopback port. The official client is loaded on demand. */
-export async function callerOf(runtime: Runtime, { reach, isOfficial }: Access): Promise<Caller> {
+export async function createTestClient(runtime: Runtime, { reach, isOfficial }: DriverAccess): Promise<TestClient> {
   if (reach === 'in process') return inProcess(runtime)
   // Connections use real time, since the agent's clock is virtual.
   const served = await serve(
@@ -88,7 +88,7 @@ export async function callerOf(runtime: Runtime, { reach, isOfficial }: Access):
   return isOfficial ? withOfficial(served, reach) : withOurs(served, reach)
 }
 
-function inProcess(runtime: Runtime): Caller {
+function inProcess(runtime: Runtime): TestClient {
   const call = (conditions: Conditions = {}): CallContext => ({ extensions: [RELIABILITY_EXTENSION], conditions })
   return {
     send: message => runtime.sendMessage({ message, configuration: { returnImmediately: true } }, call()),
@@ -99,7 +99,7 @@ function inProcess(runtime: Runtime): Caller {
   }
 }
 
-async function withOurs(served: Served, binding: string): Promise<Caller> {
+async function withOurs(served: Served, binding: string): Promise<TestClient> {
   const client = await connect(served.url, { bindings: [binding], giveUpAfterMs: 0 })
   return {
     send: message => client.sendMessage({ message, configuration: { returnImmediately: true } }),
@@ -113,13 +113,13 @@ async function withOurs(served: Served, binding: string): Promise<Caller> {
   }
 }
 
-async function withOfficial(served: Served, binding: string): Promise<Caller> {
+async function withOfficial(served: Served, binding: string): Promise<TestClient> {
   const { officialCaller } = await import('./official-caller.ts')
   return { ...(await officialCaller(served.url, binding)), close: () => served.close() }
 }
 
 /** How a path is walked: how the agent is called, and what happens to its process between steps. */
-export interface Manner extends Access {
+export interface Manner extends DriverAccess {
   readonly interlude: Interlude
   /** The storage of its tasks. Default memory. */
   readonly disk?: DiskName

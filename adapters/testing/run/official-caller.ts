@@ -10,7 +10,7 @@ import { checkPackages } from '../../peers/installed-packages.ts'
 checkPackages(['@a2a-js/sdk'])
 
 /** A caller with the official SDK's client, over a binding of the agent's card. It converts the agent's errors to A2AErrors. */
-export async function officialCaller(url: string, binding: string): Promise<Omit<Caller, 'close'>> {
+export async function officialCaller(url: string, binding: string): Promise<Omit<TestClient, 'close'>> {
   const factory = new ClientFactory(
     ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [binding] })
   )
@@ -56,7 +56,7 @@ function rethrown(error: unknown): never {
 }
 
 /** A client of the agent in a test. */
-export interface Caller {
+export interface TestClient {
   /** Sends a message without waiting for the task. */
   send(message: Message): Promise<SendMessageResponse>
   /** The events of a task after a generation, including future ones. */

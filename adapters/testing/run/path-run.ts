@@ -6,10 +6,10 @@ import type { Agent } from '../../../runtime/index.ts'
 import { PathError } from '../path-error.ts'
 import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, Step } from '../plan/plan.ts'
-import { type ComparedEvent, toldIn, type Update, withFirstChunks } from '../plan/told.ts'
+import { type ComparedEvent, comparedUpdate, type ResumedUpdate, withFirstChunks } from '../plan/told.ts'
 import { type AtStep, OPENING } from './chart-run.ts'
-import { type Access, callerOf, type Manner } from './drivers.ts'
-import type { Caller } from './official-caller.ts'
+import { type DriverAccess, createTestClient, type Manner } from './drivers.ts'
+import type { TestClient } from './official-caller.ts'
 import type { WorkDouble } from './stub-actors.ts'
 import { agreeing, type Interlude, newDisk, openingMessage, World } from './world.ts'
 
@@ -22,7 +22,7 @@ export async function walk(
   at: AtStep = () => {}
 ): Promise<void> {
   const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
-  const caller = await callerOf(world.runtime, access)
+  const caller = await createTestClient(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
   try {
     await run.begin(path)
@@ -39,14 +39,14 @@ export async function walk(
 class PathRun {
   readonly #world: World
   readonly #cast: WorkDouble
-  readonly #access: Access
+  readonly #access: DriverAccess
   readonly #wanted: ComparedEvent[] = []
   readonly #follower: Follower
-  #caller: Caller
+  #caller: TestClient
   #taskId = ''
   #messages = 0
 
-  constructor(world: World, cast: WorkDouble, access: Access, caller: Caller) {
+  constructor(world: World, cast: WorkDouble, access: DriverAccess, caller: TestClient) {
     this.#world = world
     this.#cast = cast
     this.#access = access
@@ -74,7 +74,7 @@ class PathRun {
     await this.#world.end(interlude)
     this.#cast.clear()
     await this.#world.begin()
-    this.#caller = await callerOf(this.#world.runtime, this.#access)
+    this.#caller = await createTestClient(this.#world.runtime, this.#access)
     this.#follow()
   }
 
@@ -121,7 +121,7 @@ class PathRun {
       case 'time':
         return this.#world.clock.increment(move.delayMs)
       case 'event':
-        return this.#cast.tell(move.event)
+        return this.#cast.sendFromActor(move.event)
       case 'end':
       default:
         return this.#cast.end(move.actor, move.result)
@@ -131,11 +131,11 @@ class PathRun {
   async #check(step: string, from: number): Promise<void> {
     const wanted = this.#wanted
     await this.#follower.settle(wanted.length)
-    const told = withFirstChunks(this.#follower.told)
+    const told = withFirstChunks(this.#follower.updates)
     if (!isDeepStrictEqual(told, withFirstChunks(wanted)))
       throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from), this.#world.error)
     const task = await this.#caller.task(this.#taskId)
-    const [is, has] = [summaryOf(task), summaryOfTold(wanted)]
+    const [is, has] = [summaryOf(task), summaryOfUpdates(wanted)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */
     if (!isDeepStrictEqual(is, has)) throw new PathError(step, 'the task has to be', has, is)
   }
@@ -152,7 +152,7 @@ function summaryOf({ status, artifacts = [], metadata }: Task) {
 }
 
 /** The same, derived from events. */
-function summaryOfTold(told: readonly ComparedEvent[]) {
+function summaryOfUpdates(told: readonly ComparedEvent[]) {
   const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
   let state
   for (const one of told) {
@@ -178,7 +178,7 @@ const QUIET = 8
 /** Follows the events of a task across restarts of its process: each arrives once, in order. */
 class Follower {
   /** The events so far. */
-  readonly told: ComparedEvent[] = []
+  readonly updates: ComparedEvent[] = []
   readonly #isOwn: (artifactId: string) => boolean
   readonly #rest: () => Promise<void>
   #stop = new AbortController()
@@ -193,7 +193,7 @@ class Follower {
   /** Continues with a stream of events after a generation. */
   follow(open: (after: number, signal: AbortSignal) => AsyncIterable<StreamResponse>): void {
     this.#stop = new AbortController()
-    this.#reading = this.#read(open(this.told.length, this.#stop.signal))
+    this.#reading = this.#read(open(this.updates.length, this.#stop.signal))
   }
 
   /** Stops the stream. */
@@ -204,13 +204,13 @@ class Follower {
 
   /** Waits for so many events, and then briefly for unexpected ones. */
   async settle(count: number): Promise<void> {
-    for (let times = 0; this.told.length < count && times < PATIENCE; times += 1) await this.#rest()
+    for (let times = 0; this.updates.length < count && times < PATIENCE; times += 1) await this.#rest()
     for (let times = 0; times < QUIET; times += 1) await this.#rest()
   }
 
   async #read(events: AsyncIterable<StreamResponse>): Promise<void> {
     try {
-      for await (const event of events) this.told.push(toldIn(event as Update, this.#isOwn))
+      for await (const event of events) this.updates.push(comparedUpdate(event as ResumedUpdate, this.#isOwn))
     } catch {
       // Ignored: missing events fail the comparison.
     }

@@ -21,7 +21,7 @@ const ACTS = ['progress', 'artifact', 'chunk', 'ask', 'authorize', 'complete', '
 
 type Act = (typeof ACTS)[number]
 
-const SAID = progress('getting on')
+const PROGRESS = progress('getting on')
 const MADE = artifact({ artifactId: 'made', name: 'made.txt', parts: [{ text: 'one' }] })
 const MORE = artifact({ artifactId: 'made', parts: [{ text: 'two' }] }, { append: true, lastChunk: true })
 const QUESTION = 'And then?'
@@ -46,7 +46,7 @@ export const scriptedChart = setupWork({
       states: {
         ready: {
           on: {
-            progress: { actions: emit(SAID) },
+            progress: { actions: emit(PROGRESS) },
             artifact: { target: 'started', actions: emit(MADE) },
             ask: 'asking',
             authorize: 'authorizing',
@@ -85,7 +85,7 @@ export class ScriptedWork implements WorkDouble {
     return work => this.#run(work)
   }
 
-  tell({ type }: EventObject): void {
+  sendFromActor({ type }: EventObject): void {
     this.#acts.push(type as Act)
     this.#hear()
   }
@@ -107,7 +107,7 @@ export class ScriptedWork implements WorkDouble {
     for (let i = 0; ; i += 1) {
       switch (await this.#act(i)) {
         case 'progress':
-          say(SAID)
+          say(PROGRESS)
           break
         case 'artifact':
           say(MADE)

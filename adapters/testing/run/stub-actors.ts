@@ -8,7 +8,7 @@ import {
   type Snapshot
 } from 'xstate'
 import type { Agent } from '../../../runtime/index.ts'
-import { pathOf } from '../../../runtime/work-port.ts'
+import { actorPathOf } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { actorAt, shownIn } from '../plan/actors-in.ts'
 
@@ -18,7 +18,7 @@ export interface WorkDouble {
   /** Ends an actor with its output, or with an Error. */
   end(actor: string, result: unknown): void
   /** Lets an actor send an event to the chart, or have a snapshot. */
-  tell(event: EventObject): void
+  sendFromActor(event: EventObject): void
   /** Drops the actors after the process has ended. */
   clear(): void
 }
@@ -42,7 +42,7 @@ export class StubActors implements WorkDouble {
       )
   }
 
-  tell(event: EventObject): void {
+  sendFromActor(event: EventObject): void {
     const chart = this.#chart
     const shown = shownIn(event)
     if (shown === undefined) chart?.send(event)
@@ -57,7 +57,7 @@ export class StubActors implements WorkDouble {
   get #chart(): AnyActorRef | undefined {
     const [player] = this.#players
     let actor = player
-    while (actor && pathOf(actor).length > WORK_DEPTH) actor = actor._parent
+    while (actor && actorPathOf(actor).length > WORK_DEPTH) actor = actor._parent
     return actor
   }
 }

@@ -24,7 +24,7 @@ export function decode<T>(schema: Schema<T>, value: unknown, root = ''): T {
 
 /** Like `decode`, but returns violations instead of throwing. */
 export function tryDecode<T>(schema: Schema<T>, value: unknown, root = ''): Decoded<T> {
-  const result = compiled(schema).safeParse(value)
+  const result = compileSchema(schema).safeParse(value)
   if (result.success) return { value: result.data }
   const issues = result.error.issues.slice(0, REPORTED_VIOLATIONS)
   return {
@@ -44,8 +44,8 @@ const COMPILED = new WeakMap<Schema<unknown>, Schema<unknown>>()
  * Compiles a schema on first use, which takes a few milliseconds and halves the time of a decode. If code generation fails, the
  * schema stays as it is. With zod's `jitless`, it is not tried, because browsers would report the attempt.
  */
-export function compiled<T>(schema: Schema<T>): Schema<T>
-export function compiled(schema: Schema<unknown>): Schema<unknown> {
+export function compileSchema<T>(schema: Schema<T>): Schema<T>
+export function compileSchema(schema: Schema<unknown>): Schema<unknown> {
   const known = COMPILED.get(schema)
   if (known !== undefined) return known
   const made = z.config().jitless ? schema : z.compile(schema)
@@ -57,7 +57,7 @@ export function compiled(schema: Schema<unknown>): Schema<unknown> {
 export const REPORTED_ISSUES = 20
 
 /** Text of a violation: what is required, and whether the field was missing. */
-export function wanted(what: string): (issue: { readonly input?: unknown }) => string {
+export function requirementText(what: string): (issue: { readonly input?: unknown }) => string {
   return issue => (issue.input === undefined ? `is required and must be ${what}` : `must be ${what}`)
 }
 
@@ -73,7 +73,7 @@ export function decodeMember<T>(
   schema: Schema<T>,
   value: unknown
 ): T | undefined {
-  const result = compiled(schema).safeParse(value)
+  const result = compileSchema(schema).safeParse(value)
   if (result.success) return result.data
   for (const issue of result.error.issues) complain(context, [step, ...issue.path], issue.message)
   return undefined

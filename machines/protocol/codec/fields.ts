@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { REPORTED_ISSUES, complain, decodeMember, wanted, type Schema } from './decode.ts'
+import { REPORTED_ISSUES, complain, decodeMember, requirementText, type Schema } from './decode.ts'
 import { isObject, isForbiddenName } from './json.ts'
-import { flag, identifier, text, struct, type Metadata } from './values.ts'
+import { flag, identifier, anyString, struct, type Metadata } from './values.ts'
 
 /**
  * One field of a message: the schema of its value, and its presence (ProtoJSON, §5.7).
@@ -9,7 +9,7 @@ import { flag, identifier, text, struct, type Metadata } from './values.ts'
  * `isAbsent` says which wire values count as absent; `fill` gives the value of a REQUIRED field that may be empty and is
  * absent.
  */
-export interface Field<T, Optional extends boolean = boolean> {
+export interface FieldDefinition<T, Optional extends boolean = boolean> {
   readonly schema: Schema<T>
   readonly optional: Optional
   readonly isAbsent: (value: unknown) => boolean
@@ -17,55 +17,55 @@ export interface Field<T, Optional extends boolean = boolean> {
 }
 
 /** A required field. */
-export function required<T>(schema: Schema<T>): Field<T, false> {
+export function requiredField<T>(schema: Schema<T>): FieldDefinition<T, false> {
   return { schema, optional: false, isAbsent: isNull }
 }
 
 /** A required field for which null is a value. */
-export function requiredOrNull<T>(schema: Schema<T>): Field<T, false> {
+export function nullableField<T>(schema: Schema<T>): FieldDefinition<T, false> {
   return { schema, optional: false, isAbsent: value => value === undefined }
 }
 
 /** A REQUIRED field that may be empty. If absent, it decodes to `fill()`, because a proto cannot distinguish absent from empty. */
-export function filled<T>(schema: Schema<T>, fill: () => T): Field<T, false> {
+export function defaultField<T>(schema: Schema<T>, fill: () => T): FieldDefinition<T, false> {
   return { schema, optional: false, isAbsent: isNull, fill }
 }
 
 /** A field with explicit presence: a default value that is given is kept. */
-export function present<T>(schema: Schema<T>): Field<T, true> {
+export function presenceField<T>(schema: Schema<T>): FieldDefinition<T, true> {
   return { schema, optional: true, isAbsent: isNull }
 }
 
 /** A field without presence: its default value counts as absent. */
-export function optional<T>(schema: Schema<T>, isDefault: (value: unknown) => boolean): Field<T, true> {
+export function optionalField<T>(schema: Schema<T>, isDefault: (value: unknown) => boolean): FieldDefinition<T, true> {
   return { schema, optional: true, isAbsent: value => isNull(value) || isDefault(value) }
 }
 
 /** An optional string; empty counts as absent. */
-export const optionalText = optional(text, isEmptyText)
+export const optionalText = optionalField(anyString, isEmptyText)
 
 /** An optional id; empty counts as absent. */
-export const optionalId = optional(identifier, isEmptyText)
+export const optionalId = optionalField(identifier, isEmptyText)
 
 /** An optional boolean; false counts as absent. */
-export const optionalFlag = optional(flag, value => value === false)
+export const optionalFlag = optionalField(flag, value => value === false)
 
 /** An optional list; empty counts as absent. */
-export function optionalList<T>(element: Schema<T>): Field<T[], true> {
-  return optional(list(element), value => Array.isArray(value) && value.length === 0)
+export function optionalList<T>(element: Schema<T>): FieldDefinition<T[], true> {
+  return optionalField(list(element), value => Array.isArray(value) && value.length === 0)
 }
 
 /** An optional map; empty counts as absent. */
-export function optionalMap<T>(element: Schema<T>): Field<Record<string, T>, true> {
-  return optional(map(element), value => isObject(value) && Object.keys(value).length === 0)
+export function optionalMap<T>(element: Schema<T>): FieldDefinition<Record<string, T>, true> {
+  return optionalField(map(element), value => isObject(value) && Object.keys(value).length === 0)
 }
 
 /** A REQUIRED string that may be empty. */
-export const filledText = filled(text, () => '')
+export const defaultText = defaultField(anyString, () => '')
 
 /** A REQUIRED list that may be empty. */
-export function filledList<T>(element: Schema<T>): Field<T[], false> {
-  return filled(list(element), () => [])
+export function defaultList<T>(element: Schema<T>): FieldDefinition<T[], false> {
+  return defaultField(list(element), () => [])
 }
 
 function isNull(value: unknown): boolean {
@@ -88,7 +88,7 @@ interface ListTerms<T> {
  * It stops after 20 invalid elements. zod's own loop would report a million errors for a million invalid elements.
  */
 export function list<T>(element: Schema<T>, { min = 0, simple }: ListTerms<T> = {}): Schema<T[]> {
-  const error = wanted(min === 0 ? 'a list' : 'a list of at least one')
+  const error = requirementText(min === 0 ? 'a list' : 'a list of at least one')
   const array = z.array(z.unknown(), { error }).check(z.minLength(min, { error }))
   return z.pipe(
     array,

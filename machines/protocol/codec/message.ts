@@ -1,10 +1,10 @@
 import * as z from 'zod'
-import type { Field } from './fields.ts'
-import { complain, wanted, type Schema } from './decode.ts'
+import type { FieldDefinition } from './fields.ts'
+import { complain, requirementText, type Schema } from './decode.ts'
 import { isObject } from './json.ts'
 
-type Fields = Readonly<Record<string, Field<unknown>>>
-type Value<F> = F extends Field<infer T> ? T : never
+type Fields = Readonly<Record<string, FieldDefinition<unknown>>>
+type Value<F> = F extends FieldDefinition<infer T> ? T : never
 type Flat<T> = { [K in keyof T]: T[K] }
 
 /** The type of a message with these fields. */
@@ -21,7 +21,7 @@ export type OneOf<Choices extends Fields, Common extends Fields> = {
 
 interface Entry {
   readonly name: string
-  readonly field: Field<unknown>
+  readonly field: FieldDefinition<unknown>
 }
 
 /**
@@ -57,7 +57,7 @@ function objectOf(fields: Fields): z.ZodType {
   const shape = Object.entries(fields).map(
     ([name, { schema, optional }]) => [name, optional ? z.optional(schema) : schema] as const
   )
-  return z.object(Object.fromEntries(shape), { error: wanted('an object') })
+  return z.object(Object.fromEntries(shape), { error: requirementText('an object') })
 }
 
 function canonicaliser(fields: Fields): (input: unknown, context: z.core.ParsePayload) => unknown {

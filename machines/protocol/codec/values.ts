@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { complain, wanted, type Schema } from './decode.ts'
+import { complain, requirementText, type Schema } from './decode.ts'
 import { isObject, type JsonValue } from './json.ts'
 
 /** A `google.protobuf.Struct`: a JSON object with free names, which are never changed (§4.6). */
@@ -15,26 +15,26 @@ const NON_EMPTY = 'a non-empty string'
 const ID = `an id of 1 to ${LONGEST_ID} characters without control characters`
 
 /** Any string. */
-export const text: Schema<string> = z.string({ error: wanted('a string') })
+export const anyString: Schema<string> = z.string({ error: requirementText('a string') })
 
 /** A string of at least one character. */
 export const nonEmptyText: Schema<string> = z
-  .string({ error: wanted(NON_EMPTY) })
-  .check(z.minLength(1, { error: wanted(NON_EMPTY) }))
+  .string({ error: requirementText(NON_EMPTY) })
+  .check(z.minLength(1, { error: requirementText(NON_EMPTY) }))
 
 /** An id: 1 to 128 characters, none of them a control character (C0 or DEL). */
 export const identifier: Schema<string> = z
-  .string({ error: wanted(ID) })
-  .check(z.refine(isIdentifier, { error: wanted(ID) }))
+  .string({ error: requirementText(ID) })
+  .check(z.refine(isIdentifier, { error: requirementText(ID) }))
 
 /** A JSON boolean; no other spelling is accepted. */
-export const flag: Schema<boolean> = z.boolean({ error: wanted('true or false') })
+export const flag: Schema<boolean> = z.boolean({ error: requirementText('true or false') })
 
 /** Any JSON value, including null, unchanged. */
-export const json: Schema<JsonValue> = z.custom<JsonValue>(isJson, { error: wanted('a JSON value') })
+export const json: Schema<JsonValue> = z.custom<JsonValue>(isJson, { error: requirementText('a JSON value') })
 
 /** A JSON object, unchanged: nothing inside is renamed, dropped or copied. */
-export const struct: Schema<Metadata> = z.custom<Metadata>(isObject, { error: wanted('an object') })
+export const struct: Schema<Metadata> = z.custom<Metadata>(isObject, { error: requirementText('an object') })
 
 /** Bytes as base64; decoded to the standard alphabet with padding. */
 export const bytes: Schema<string> = canonical(canonicalBase64, 'base64')
@@ -47,7 +47,7 @@ export const timestamp: Schema<string> = canonical(
 
 /** A whole number from `min` to `max`, both inclusive; decimal text is accepted (ProtoJSON's int32). */
 export function int32(min = 0, max = MAX_INT32): Schema<number> {
-  const error = wanted(`a whole number from ${min} to ${max}`)
+  const error = requirementText(`a whole number from ${min} to ${max}`)
   const inRange = (value: number) => Number.isInteger(value) && value >= min && value <= max
   return z.pipe(z.transform(numberOf), z.number({ error }).check(z.refine(inRange, { error })))
 }
@@ -59,11 +59,11 @@ export function enumeration<Name extends string>(
   const names = Object.keys(table).filter((name): name is Name => Object.hasOwn(table, name))
   const byNumber = new Map<unknown, string>(names.map(name => [table[name].number, name]))
   const nameOf = (value: unknown) => byNumber.get(value) ?? value
-  return z.pipe(z.transform(nameOf), z.enum(names, { error: wanted(`one of ${names.join(', ')}`) }))
+  return z.pipe(z.transform(nameOf), z.enum(names, { error: requirementText(`one of ${names.join(', ')}`) }))
 }
 
 function canonical(canonicalise: (value: string) => string | undefined, what: string): Schema<string> {
-  const error = wanted(what)
+  const error = requirementText(what)
   return z.pipe(
     z.string({ error }),
     z.transform((value: string, context) => {

@@ -1,6 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { Part } from '../../../machines/protocol/parts.ts'
-import { added, NONE } from '../../primitives/collections.ts'
+import { appendItem, NONE } from '../../primitives/collections.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
 import { append, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
 import { StatusOrder } from './indexes.ts'
@@ -131,7 +131,7 @@ export class MemoryContext {
     let fresh: readonly LoggedTask[] = NONE
     for (const row of tasks) {
       const place = this.#placeOf(row.taskId)
-      if (place < 0 && !known.has(row.taskId)) fresh = added(fresh, this.#newTask(row.taskId))
+      if (place < 0 && !known.has(row.taskId)) fresh = appendItem(fresh, this.#newTask(row.taskId))
       this.#writeRow(row, place)
     }
     for (const task of fresh) this.tasks = append(this.tasks, task)
@@ -276,7 +276,7 @@ function logEvent(task: LoggedTask, event: TaskEvent): void {
 }
 
 /** Estimated size of a task. Text and bytes count by length, so that only data parts are serialized. */
-export function sizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
+export function taskSizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
   let bytes = 0
   for (const { parts } of said) bytes += bytesOf(parts)
   for (const { update } of log)

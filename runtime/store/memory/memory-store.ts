@@ -1,6 +1,6 @@
 import { jsonBytes } from '../../primitives/json.ts'
 import type { TransitionCount } from '../../xstate/transition-counter.ts'
-import { fitsInto, type SendRow, summed, type Scope } from '../rows.ts'
+import { fitsInto, type SendRow, sumTransitionCounts, type Scope } from '../rows.ts'
 import {
   type ContextKey,
   contextName,
@@ -11,7 +11,7 @@ import {
   type StoredTask
 } from '../store.ts'
 import { projectTask, takeLast } from '../task-record.ts'
-import { type LoggedTask, sizeOf } from './context.ts'
+import { type LoggedTask, taskSizeOf } from './context.ts'
 import { MemoryContexts } from './contexts.ts'
 import { latestFirst, TimeIndex } from './indexes.ts'
 
@@ -99,9 +99,9 @@ export function memoryStore(): Store {
         if ('newest' in choice)
           return takeLast(contexts.get(choice)?.tasks ?? [], choice.newest)
             .toReversed()
-            .map(sizeOf)
+            .map(taskSizeOf)
         const found = [...new Set(choice.taskIds)].flatMap(taskId => contexts.task(choice, taskId) ?? [])
-        return found.toSorted(latestFirst).map(sizeOf)
+        return found.toSorted(latestFirst).map(taskSizeOf)
       }),
     listTasks: (scope, query) =>
       call(() => {
@@ -222,7 +222,7 @@ export class MemoryTransitions {
     for (const chart of new Set(counts.map(count => count.chart))) {
       this.#charts.set(chart, {
         atMs,
-        counts: summed([...this.of(chart), ...counts.filter(count => count.chart === chart)])
+        counts: sumTransitionCounts([...this.of(chart), ...counts.filter(count => count.chart === chart)])
       })
     }
   }

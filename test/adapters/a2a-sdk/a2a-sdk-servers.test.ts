@@ -26,7 +26,7 @@ import {
   whileConnected,
   type RequestHandlerOptions
 } from '../../../adapters/a2a-sdk/index.ts'
-import { detailsOf } from '../../../adapters/client/transports/official/grpc.ts'
+import { statusDetailsOf } from '../../../adapters/client/transports/official/grpc.ts'
 import { grpcErrors } from '../../../adapters/grpc/index.ts'
 import { webhooks } from '../../../adapters/push/webhooks.ts'
 import { A2AError, ERRORS, type ErrorCode } from '../../../machines/protocol/errors.ts'
@@ -538,7 +538,7 @@ async function arrivals(t: Test, error: A2AError, mapsErrors: boolean, user = 'a
   const told = ({ code, details, metadata }: grpc.ServiceError) => ({
     status: grpc.status[code],
     message: details,
-    details: detailsOf(wire, Buffer.from(metadata.get('grpc-status-details-bin')[0] ?? ''))
+    details: statusDetailsOf(wire, Buffer.from(metadata.get('grpc-status-details-bin')[0] ?? ''))
   })
   return {
     rpc: [await answer(urls.JSONRPC, '1.0', rpc('GetTask')), await answer(urls.JSONRPC, '1.0', rpc('SubscribeToTask'))],

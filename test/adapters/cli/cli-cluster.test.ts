@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { freePorts } from '../../../adapters/cli/cluster/cluster.ts'
 import { startPostgres } from '../../../adapters/cli/cluster/local-postgres.ts'
-import { statusText } from '../../../adapters/cli/cluster/status.ts'
+import { clusterStatusText } from '../../../adapters/cli/cluster/status.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { isSettled, SINGLE_SERVER } from '../../../adapters/cluster/status.ts'
 import { postgresStore } from '../../../adapters/postgres/postgres.ts'
@@ -289,12 +289,12 @@ await t.test('the text of a status names stopping nodes and shards without an ow
     ]
   }
   t.equal(
-    statusText(status, 60_000),
+    clusterStatusText(status, 60_000),
     'NODE      STATE     SHARDS  VERSION  PROCESS  JOINED\nws://a:1  stopping  1                7 on h   1m ago\nws://b:1  silent    0                7 on h   1m ago\n\n2 shards, each with its epoch after @:\nno owner: 0@3\nws://a:1: 1@1\n\nThe newest moves:\nshard 0@3: a server without --node → ws://b:1, 30s ago\n'
   )
   t.equal(isSettled(status), false)
   t.equal(
-    statusText({ nodes: [], shards: status.shards.map(shard => ({ ...shard, tenures: [] })) }, 60_000),
+    clusterStatusText({ nodes: [], shards: status.shards.map(shard => ({ ...shard, tenures: [] })) }, 60_000),
     'NODE  STATE  SHARDS  VERSION  PROCESS  JOINED\n\n2 shards, each with its epoch after @:\nno owner: 0@3\nws://a:1: 1@1\n',
     'without moves'
   )

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { connect } from '../../../adapters/client/connect.ts'
 import { postgresNode, type PostgresNodeOptions } from '../../../adapters/cluster/cluster.ts'
 import type { ClusterNode } from '../../../adapters/cluster/node.ts'
-import { Link } from '../../../adapters/cluster/link/link.ts'
+import { NodeLink } from '../../../adapters/cluster/link/link.ts'
 import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
 import { JoinPauses, SignsOfLife } from '../../../adapters/cluster/placement/joining.ts'
 import { PostgresPlacement } from '../../../adapters/cluster/placement/postgres-placement.ts'
@@ -376,7 +376,7 @@ await t.test('nodes on loopback without a secret share one of the database', asy
   await shared(one, two)
   const [row] = await these.run(`SELECT value FROM meta WHERE name = 'secret'`)
   t.ok(String(row?.['value']).length >= 32)
-  const stranger = new Link(one.address, '')
+  const stranger = new NodeLink(one.address, '')
   t.teardown(() => stranger.close())
   await rejection(stranger.call({ change: 'cancel', shard: 0, request: {} }))
   t.equal(stranger.fault, 'has another secret')

@@ -5,7 +5,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { Following } from '../../../adapters/cluster/following.ts'
 import { ClusterNode } from '../../../adapters/cluster/node.ts'
 import { proofOf } from '../../../adapters/cluster/link/frames.ts'
-import { Link, LinkLost } from '../../../adapters/cluster/link/link.ts'
+import { NodeLink, LinkLost } from '../../../adapters/cluster/link/link.ts'
 import { webSockets } from '../../../adapters/cluster/link/network.ts'
 import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
 import { wantedOwners, type Placement } from '../../../adapters/cluster/placement/placement.ts'
@@ -26,7 +26,7 @@ import {
   type WorkFunction
 } from '../../../runtime/index.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
-import type { Member } from '../../../runtime/operations/cluster.ts'
+import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { FeedListener } from '../../../runtime/streams/subscriptions.ts'
 import { LARGE_BYTES } from '../../../runtime/streams/task-stream.ts'
@@ -55,7 +55,7 @@ import {
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/statements.ts'
-import { ROLLED_BACK_MS, Wanted } from '../../../adapters/cluster/placement/joining.ts'
+import { ROLLED_BACK_MS, OwnerSelection } from '../../../adapters/cluster/placement/joining.ts'
 
 const card = { name: 'Test' }
 const scope = { tenant: '', principal: 'anonymous' }
@@ -409,7 +409,7 @@ await t.test(
     const cluster = testCluster(t, defineAgent({ card, work: asks }))
     const one = await cluster.add()
     const { id } = taskIn(await one.runtime.sendMessage(say('x')))
-    const link = new Link(one.address, 'a secret')
+    const link = new NodeLink(one.address, 'a secret')
     t.teardown(() => link.close())
     const heard: object[] = []
     link.ask({ watch: id, shard: Number(one.node.shards.ofTask(id)), scope }, answer => void heard.push(Object(answer)))
@@ -622,7 +622,7 @@ await t.test('the link between nodes', async t => {
   const one = await cluster.add()
 
   await t.test('does not accept a node with another secret', async t => {
-    const link = new Link(one.address, 'another secret')
+    const link = new NodeLink(one.address, 'another secret')
     const lost = await rejection(link.call({ change: 'cancel', shard: 0, request: {} }))
     t.ok(lost instanceof LinkLost && !lost.wasSent)
     const socket = new WebSocket(one.address)
@@ -735,7 +735,7 @@ await t.test('the link between nodes', async t => {
       socket.send(JSON.stringify({ number: 'x' }))
       socket.on('message', () => socket.send(JSON.stringify({ proof: 'y' })))
     })
-    const link = new Link(`ws://127.0.0.1:${port}`, 'a secret')
+    const link = new NodeLink(`ws://127.0.0.1:${port}`, 'a secret')
     t.match(await rejection(link.call({ change: 'cancel', shard: 0, request: {} })), { wasSent: false })
     link.close()
   })
@@ -745,7 +745,7 @@ await t.test('the link between nodes', async t => {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const clock = new TestClock()
-    const link = new Link(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, 'a secret', {
+    const link = new NodeLink(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, 'a secret', {
       network: webSockets,
       clock
     })
@@ -758,7 +758,7 @@ await t.test('the link between nodes', async t => {
     t.match(await lost, { wasSent: false })
   })
   await t.test('ends what is asked and not wanted any more', async t => {
-    const link = new Link(one.address, 'a secret')
+    const link = new NodeLink(one.address, 'a secret')
     t.teardown(() => link.close())
     const heard: unknown[] = []
     link.ask({ watch: 'x~0', shard: 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer)).stop()
@@ -830,7 +830,12 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
   await t.test('because it has another secret', async t => {
     const clock = new TestClock()
     const port = await unusedPort()
-    const server = await LinkServer.listen({ host: '127.0.0.1', port }, {} as Member, new Shards(2), 'another secret')
+    const server = await LinkServer.listen(
+      { host: '127.0.0.1', port },
+      {} as ClusterMember,
+      new Shards(2),
+      'another secret'
+    )
     t.teardown(() => server.close())
     const runtime = await beside(t, `ws://127.0.0.1:${port}`, clock)
     await refused(runtime)
@@ -889,18 +894,18 @@ await t.test('a node that serves its shards', async t => {
         return () => void ended.push(taskId)
       },
       generationOf: async () => (isAway ? Promise.reject(new Error('away')) : 7),
-      make: async (name, _, __, signal) =>
+      run: async (name, _, __, signal) =>
         name === 'cancel' ? Promise.reject(NOT_OWNER) : once(signal, 'abort').then(() => ended.push('call')),
       async withhold(_, withheld, erased) {
         withheld()
         ended.push(await erased)
       }
-    } satisfies Partial<Member> as Partial<Member> as Member,
+    } satisfies Partial<ClusterMember> as Partial<ClusterMember> as ClusterMember,
     shards,
     'a secret'
   )
   t.teardown(() => server.close())
-  const link = new Link(`ws://127.0.0.1:${port}`, 'a secret')
+  const link = new NodeLink(`ws://127.0.0.1:${port}`, 'a secret')
   const heard: unknown[] = []
   const watch = (taskId: string) => link.ask({ watch: taskId, shard: 0, scope }, answer => void heard.push(answer))
 
@@ -909,10 +914,10 @@ await t.test('a node that serves its shards', async t => {
     await until(() => heard.length === 1)
     const event = (generation: number, text: string) =>
       ({ taskId: 'a~0', generation, update: { text } }) as unknown as TaskEvent
-    listener?.told([event(8, 'x'.repeat(8 * 1024 * 1024))])
-    listener?.told([event(9, ''), event(10, '')])
-    listener?.advanced(11)
-    listener?.closed(undefined)
+    listener?.onEvents([event(8, 'x'.repeat(8 * 1024 * 1024))])
+    listener?.onEvents([event(9, ''), event(10, '')])
+    listener?.onGap(11)
+    listener?.onClosed(undefined)
     await until(() => heard.length === 5)
     t.match(heard, [
       { advanced: 7 },
@@ -951,16 +956,16 @@ await t.test('a followed task of a shard that has come here is read again until 
   const advanced: number[] = []
   let reads = 0
   let isAway = true
-  const member: Partial<Member> = {
+  const member: Partial<ClusterMember> = {
     async generationOf() {
       reads += 1
       return isAway ? Promise.reject(new Error('away')) : 4
     },
     advance: (_, generation) => void advanced.push(generation)
   }
-  const linkTo = (address: string) => new Link(address, '')
+  const linkTo = (address: string) => new NodeLink(address, '')
   const following = new Following({
-    member: member as Member,
+    member: member as ClusterMember,
     shards,
     placement: new MemoryPlaces(1).placement(),
     clock,
@@ -989,11 +994,11 @@ await t.test('the listeners of a task read the store while its node cannot be as
   const advanced: number[] = []
   let asked = 0
   let isAway = false
-  const member: Partial<Member> = {
+  const member: Partial<ClusterMember> = {
     generationOf: async () => (isAway ? Promise.reject(new Error('away')) : 4),
     advance: (_, generation) => void advanced.push(generation)
   }
-  const link: Partial<Link> = {
+  const link: Partial<NodeLink> = {
     fault: 'has another secret',
     ask: (_, heard) => {
       asked += 1
@@ -1003,11 +1008,11 @@ await t.test('the listeners of a task read the store while its node cannot be as
   }
   const placement: Partial<Placement> = { ownerOf: () => 'ws://elsewhere' }
   const following = new Following({
-    member: member as Member,
+    member: member as ClusterMember,
     shards: new Shards(1),
     placement: placement as Placement,
     clock,
-    linkTo: () => link as Link,
+    linkTo: () => link as NodeLink,
     shardOfTask: async () => 0
   })
   const leave = following.follow('x~0', scope)
@@ -1256,7 +1261,7 @@ await t.test(
   async t => {
     const node = (address: string, version: readonly number[], takes = true) => ({ address, version, takes })
     const old = node('old', [1, 1])
-    const wanted = new Wanted()
+    const wanted = new OwnerSelection()
     const shards = [[1, 1], [1, 2], [2, 1], []]
     const ownersOf = (nodes: readonly ReturnType<typeof node>[], nowMs: number) =>
       wanted.look(nodes, shards, nowMs).map(({ owner }) => owner)

@@ -494,7 +494,7 @@ await t.test('an agent that refuses every message is reported', async t => {
 await t.test('a stopped test rejects, and sends nothing more', async t => {
   const stop = new AbortController()
   const url = await faultyServer(t, {})
-  await t.rejects(tested(url, { signal: stop.signal, told: () => stop.abort() }), { name: 'AbortError' })
+  await t.rejects(tested(url, { signal: stop.signal, onMove: () => stop.abort() }), { name: 'AbortError' })
 })
 
 /** A task that is broken inside. */
@@ -625,7 +625,7 @@ await t.test('a binding without its packages is skipped, and they are named', as
   const callers = { WEBSOCKET: missing, JSONRPC: missing, 'HTTP+JSON': missing, GRPC: missing }
   const why = await callerFor(
     { binding: 'GRPC', url: '127.0.0.1:9' },
-    { asked: 'http://127.0.0.1', access: { places: [] }, extensions: [] },
+    { requestedUrl: 'http://127.0.0.1', access: { places: [] }, extensions: [] },
     callers
   )
   t.match(why, /^a package is missing: npm install .*@grpc\/grpc-js/)

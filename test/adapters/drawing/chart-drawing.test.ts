@@ -4,7 +4,7 @@ import { and, assign, createMachine, fromPromise, not, or, stateIn } from 'xstat
 import { arrowHead, arrowLine, drawChart, type Point } from '../../../adapters/drawing/chart-drawing.ts'
 import { actionName, eventName, guardName } from '../../../adapters/drawing/chart-parts.ts'
 import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/transition-counter.ts'
-import { layoutOf, LayoutThread, type Place, type PlacedState } from '../../../adapters/drawing/layout.ts'
+import { layoutOf, LayoutThread, type Rectangle, type PlacedState } from '../../../adapters/drawing/layout.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
 import { drawnCharts as charts, everything, routes } from '../../fixtures/charts/drawn-charts.ts'
 import { CHROMIUM, openPage } from '../../fixtures/pages/chromium.ts'
@@ -180,12 +180,12 @@ function isAtBorder(point?: Point, state?: PlacedState): boolean {
   return Math.min(...distances) > -0.5 && distances.some(distance => distance < 0.5)
 }
 
-function isWithin(inner: Place, outer: Place): boolean {
+function isWithin(inner: Rectangle, outer: Rectangle): boolean {
   const [x, y] = [inner.x - outer.x, inner.y - outer.y]
   return x >= -0.01 && y >= -0.01 && x + inner.width <= outer.width + 0.01 && y + inner.height <= outer.height + 0.01
 }
 
-function overlap(a: Place, b: Place): boolean {
+function overlap(a: Rectangle, b: Rectangle): boolean {
   return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height
 }
 
@@ -263,7 +263,7 @@ await t.test('an arrow to a descendant crosses no text of the state that it leav
   }
 })
 
-function lineBetween(a: Point, b: Point): Place {
+function lineBetween(a: Point, b: Point): Rectangle {
   return { x: Math.min(a.x, b.x), y: Math.min(a.y, b.y), width: Math.abs(a.x - b.x), height: Math.abs(a.y - b.y) }
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, Server as HttpServer } from 'node:http'
 import { connect, Server, type AddressInfo, type ListenOptions } from 'node:net'
 import t, { type Test } from 'tap'
-import { bind, bindError, type Place } from '../../../adapters/entry/bind.ts'
+import { bind, bindError, type ListenAddress } from '../../../adapters/entry/bind.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 
 /** Has every system and Node do one thing: sockets beside a server listen on free ports of their own, or find that its port is taken. Gives them. */
@@ -70,7 +70,7 @@ await t.test(
   'an address that cannot be bound is refused with what is wrong and what to do, and with the code of Node',
   t => {
     const place = { host: '192.0.2.1', port: 80 }
-    const told = (code: string, at: Place) =>
+    const told = (code: string, at: ListenAddress) =>
       bindError(Object.assign(new Error('no'), { code }), at) as NodeJS.ErrnoException
     const port = 'Choose another port, or 0 for a free one.'
     t.match(told('EADDRINUSE', place), { code: 'EADDRINUSE', message: `Port 80 is in use on 192.0.2.1. ${port}` })

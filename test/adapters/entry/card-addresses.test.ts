@@ -3,7 +3,7 @@ import { createServer, IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { targetOf } from '../../../adapters/entry/admission.ts'
-import { originTaken } from '../../../adapters/entry/interfaces.ts'
+import { connectionOrigin } from '../../../adapters/entry/interfaces.ts'
 import { httpHandler } from '../../../adapters/http/handler.ts'
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
 import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
@@ -155,7 +155,7 @@ await t.test('a card gives the listening address if the Host header is not verif
     localAddress: string | undefined,
     localPort: number | undefined = 4242,
     hosts?: ReadonlyMap<string, number | undefined>
-  ) => originTaken(name, { localAddress, localPort }, hosts)
+  ) => connectionOrigin(name, { localAddress, localPort }, hosts)
   t.equal(given('evil.example', '192.0.2.1'), 'http://192.0.2.1:4242')
   t.equal(given('localhost', '192.0.2.1'), 'http://192.0.2.1:4242', 'a loopback name means another machine there')
   t.equal(given('evil.example', '2001:db8::1', 80), 'http://[2001:db8::1]')

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { InTurn } from '../../../adapters/entry/received-requests.ts'
 import { Inbox } from '../../../adapters/websocket/inbox.ts'
 import { Outbox } from '../../../adapters/websocket/outbox.ts'
-import { Refusals, Intake } from '../../../adapters/websocket/frame-limits.ts'
+import { Refusals, ReadPause } from '../../../adapters/websocket/frame-limits.ts'
 import type { Authenticate } from '../../../runtime/access/authentication.ts'
 import { FairQueue, READING } from '../../../runtime/access/call-scheduler.ts'
 import { ask, serveAll } from '../../fixtures/servers/http-agent.ts'
@@ -25,7 +25,7 @@ function pausable() {
 
 await t.test('a connection is read again when the last reason to pause it ends', t => {
   const socket = pausable()
-  const intake = new Intake(socket)
+  const intake = new ReadPause(socket)
   intake.resume('turn')
   intake.pause('quota')
   intake.pause('turn')
@@ -52,7 +52,7 @@ await t.test('a client over its quota is not read during its pause, whatever it 
     off: () => stream,
     on: (_: string, drained: () => void) => (listeners.push(drained), stream)
   }
-  const intake = new Intake(socket)
+  const intake = new ReadPause(socket)
   const outbox = new Outbox(socket as never, stream as never, intake, clock)
   const refusals = new Refusals(intake, clock)
   outbox.send('much', 'now')
@@ -73,10 +73,10 @@ function filled({ turns = new FairQueue(READING), user = 'anna' } = {}) {
     turns,
     connection: {},
     user,
-    intake: new Intake(socket),
+    readPause: new ReadPause(socket),
     read: ({ bytes }) => void reads.push(String(bytes))
   })
-  const add = (bytes: number) => inbox.add({ data: Buffer.alloc(bytes), bytes, isBinary: false, pace: 'within' }, true)
+  const add = (bytes: number) => inbox.add({ data: Buffer.alloc(bytes), bytes, isBinary: false, rate: 'within' }, true)
   return { socket, reads, inbox, add }
 }
 

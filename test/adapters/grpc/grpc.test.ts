@@ -10,7 +10,7 @@ import { announcement, grpcFor, placesOf } from '../../../adapters/cli/serve/par
 import { BINDINGS } from '../../../adapters/client/card/bindings.ts'
 import { fetchCard } from '../../../adapters/client/card/discovery.ts'
 import { connect } from '../../../adapters/client/connect.ts'
-import { Refusal } from '../../../adapters/conformance/callers/caller.ts'
+import { WireRefusal } from '../../../adapters/conformance/callers/caller.ts'
 import { grpcCaller } from '../../../adapters/conformance/callers/grpc-caller.ts'
 import { grpc, type GrpcOptions } from '../../../adapters/grpc/index.ts'
 import { webhooks } from '../../../adapters/push/webhooks.ts'
@@ -158,7 +158,7 @@ await t.test('authenticate identifies callers by their metadata, and authorize r
   for (const stranger of [undefined, 'nobody']) {
     const refused = await rejection(callerAt(t, address, stranger).call('GetTask', { id: 'x' }))
     t.match(refused, { native: 'UNAUTHENTICATED', reason: 'UNAUTHENTICATED' })
-    t.ok(refused instanceof Refusal)
+    t.ok(refused instanceof WireRefusal)
   }
   await callerAt(t, address, 'ann').call('SendMessage', say('x'))
   t.equal((await runtime.listTasks({}, { principal: 'ann', claims })).totalSize, 1)

@@ -11,11 +11,11 @@ import {
   BodySink,
   EventStream,
   KEEP_ALIVE_MS,
-  ResponseSink,
+  NodeResponseSink,
   sentEvent,
-  type Sink,
+  type StreamSink,
   type SinkEvents,
-  STUCK_MS
+  STREAM_STALL_MS
 } from '../../../adapters/http/event-stream.ts'
 import { callTerms } from '../../../adapters/json-rpc/service-parameters.ts'
 import { httpHandler, serve } from '../../../adapters/serve/serve.ts'
@@ -292,7 +292,7 @@ await t.test('a client that stops reading is closed after a wait, while others a
   const { json } = await ask(`${url}tasks?contextId=slow`)
   t.match(json, { totalSize: 1 })
   await unread(clock, before)
-  clock.increment(STUCK_MS - 1)
+  clock.increment(STREAM_STALL_MS - 1)
   t.equal(clock.size, before + 2, 'not yet')
   clock.increment(1)
   t.equal(clock.size, before, 'now')
@@ -576,7 +576,7 @@ await t.test('an error over HTTP has its status and Retry-After, and reveals no 
       new Request('http://localhost/', { method: 'POST', ...init }),
       {},
       entered,
-      { principal: undefined, asked: undefined, traced: undefined },
+      { principal: undefined, pathTenant: undefined, traced: undefined },
       undefined
     )
   const read = async (init: RequestInit) => bodyOf(callOf(init), 10)
@@ -624,7 +624,7 @@ await t.test('events wait for a slow client, and end with its connection', async
   t.equal(clock.size, 0, 'no timer is left')
   const stuck = many(new BodySink())
   await rest()
-  clock.increment(STUCK_MS)
+  clock.increment(STREAM_STALL_MS)
   await rest()
   t.equal(stops, 2)
   t.equal(clock.size, 0)
@@ -632,7 +632,7 @@ await t.test('events wait for a slow client, and end with its connection', async
   let cuts = 0
   many(new BodySink(() => (cuts += 1)))
   await rest()
-  clock.increment(STUCK_MS)
+  clock.increment(STREAM_STALL_MS)
   t.strictSame([cuts, stops], [1, 3], 'a known connection is closed')
 })
 
@@ -642,9 +642,9 @@ function streamTo(clock: TestClock) {
   const seen = { left: 0, cut: 0, ends: 0 }
   let events: SinkEvents | undefined
   let room = 1
-  const sink: Sink = {
+  const sink: StreamSink = {
     open: given => void (events = given),
-    get room() {
+    get freeBytes() {
       return room
     },
     write: text => void (text !== '' && (sent.push(text), (room = 0))),
@@ -664,7 +664,7 @@ await t.test('a slow client receives a long event completely, and is closed when
   t.ok(drained)
   t.equal(sent.length, 1)
   for (const wanted of [2, 3]) {
-    clock.increment(STUCK_MS - 1)
+    clock.increment(STREAM_STALL_MS - 1)
     read()
     t.equal(sent.length, wanted)
   }
@@ -679,7 +679,7 @@ await t.test('a slow client receives a long event completely, and is closed when
   stream.send(long)
   stream.end()
   t.equal(seen.ends, 0)
-  clock.increment(STUCK_MS)
+  clock.increment(STREAM_STALL_MS)
   t.strictSame(seen, { left: 0, cut: 1, ends: 0 }, 'also at its end')
   read()
   await rest()
@@ -695,7 +695,7 @@ await t.test('an ended stream ends after its client has read all of a long last 
   for (const ends of [0, 0, 1]) {
     await rest()
     t.equal(seen.ends, ends)
-    clock.increment(STUCK_MS - 1)
+    clock.increment(STREAM_STALL_MS - 1)
     read()
   }
   t.equal(sent.join('').length, 150_000)
@@ -723,13 +723,13 @@ await t.test('a client that disconnects before the end or the start receives not
   const waiting = stuck.stream.drained
   stuck.read()
   t.equal(stuck.sent.length, 2)
-  clock.increment(STUCK_MS)
+  clock.increment(STREAM_STALL_MS)
   await waiting
   t.equal(stuck.seen.cut, 1, 'also with the last piece')
   const socket = new Socket().destroy()
   let left = 0
   const response = { writeHead: () => t.fail('it is gone') } as unknown as ServerResponse
-  const gone = new EventStream(new ResponseSink({ response, socket }, {}), clock, () => (left += 1))
+  const gone = new EventStream(new NodeResponseSink({ response, socket }, {}), clock, () => (left += 1))
   t.notOk(gone.isOpen)
   t.equal(left, 1)
   await rest()

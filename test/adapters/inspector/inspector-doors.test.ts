@@ -16,7 +16,7 @@ import { TalkRecord } from '../../../adapters/inspector/contexts/talk-record.ts'
 import { PageLink, type Shown } from '../../../adapters/inspector/page-link.ts'
 import { FrameLog, shownFrame } from '../../../adapters/inspector/recorder/frame-log.ts'
 import { Recorder } from '../../../adapters/inspector/recorder/recorder.ts'
-import { sizeOf } from '../../../adapters/inspector/recorder/seen-step.ts'
+import { stepSizeOf } from '../../../adapters/inspector/recorder/seen-step.ts'
 import {
   EARLIER_TASKS,
   earlierTasks,
@@ -233,15 +233,17 @@ await t.test('a full recorder drops its oldest contexts, then the oldest steps o
 })
 
 await t.test('the size of a recorded event is bounded in effort', t => {
-  t.ok(sizeOf({ type: 'a', text: 'x'.repeat(1000) }) > 1000)
-  t.ok(sizeOf({ type: 'a', items: Array.from({ length: 100_000 }, (_, i) => i) }) > 1024 * 1024)
+  t.ok(stepSizeOf({ type: 'a', text: 'x'.repeat(1000) }) > 1000)
+  t.ok(stepSizeOf({ type: 'a', items: Array.from({ length: 100_000 }, (_, i) => i) }) > 1024 * 1024)
   const actor = createActor(createMachine({}))
-  t.ok(sizeOf({ type: 'a', actor }) < 1000)
-  t.ok(sizeOf({ type: 'a', bytes: new Uint8Array(5000) }) > 5000)
-  t.ok(sizeOf({ type: 'a', many: Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [i, i])) }) > 1024 * 1024)
+  t.ok(stepSizeOf({ type: 'a', actor }) < 1000)
+  t.ok(stepSizeOf({ type: 'a', bytes: new Uint8Array(5000) }) > 5000)
+  t.ok(
+    stepSizeOf({ type: 'a', many: Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [i, i])) }) > 1024 * 1024
+  )
   const loop: Record<string, unknown> = {}
   loop['again'] = loop
-  t.ok(sizeOf({ type: 'a', loop }) > 1024 * 1024)
+  t.ok(stepSizeOf({ type: 'a', loop }) > 1024 * 1024)
   t.end()
 })
 
@@ -257,7 +259,7 @@ await t.test('a slow page', async t => {
       send: (text: string) => sent.push(JSON.parse(text)),
       close: t.fail
     })
-    const tap: Tap = { heard: undefined }
+    const tap: Tap = { onFrame: undefined }
     const frames = new FrameLog(tap, clock, () => {})
     const page = new PageLink(socket as never, stream as never, 'host')
     const tasks = new TaskIndex(value => value, page)
@@ -277,7 +279,7 @@ await t.test('a slow page', async t => {
       redact: value => value,
       stirred: () => (stirs += 1),
       authorize: async () => {},
-      heat: undefined,
+      transitionCounts: undefined,
       nodes: undefined,
       test: () => {},
       prove: () => {}
@@ -341,7 +343,7 @@ await t.test('a slow page', async t => {
     sent.length = 0
     ask({ type: 'frames', on: true })
     fill()
-    for (let i = 0; i < 1200; i += 1) tap.heard?.('ws 1', 'in', `frame ${i}`)
+    for (let i = 0; i < 1200; i += 1) tap.onFrame?.('ws 1', 'in', `frame ${i}`)
     page.flush()
     drain()
     const before = stirs()
@@ -356,7 +358,7 @@ await t.test('a slow page', async t => {
     t.equal(sent.length, 3)
     page.leave()
     page.leave()
-    t.equal(tap.heard, undefined)
+    t.equal(tap.onFrame, undefined)
     t.end()
   })
 

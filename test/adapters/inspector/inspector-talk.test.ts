@@ -202,7 +202,7 @@ await t.test('the index of contexts', async t => {
     const listener = {
       changedContext: ({ words }: ListedContext) => changed.push(words),
       removedContext: ({ key }: ListedContext) => removed.push(key.contextId),
-      said: () => {}
+      onMessages: () => {}
     }
     const index = new ContextIndex(value => value, listener)
     const committed = (...given: Parameters<typeof commit>) => index.committed(commit(...given), actorsOf(given[0]))

@@ -5,9 +5,9 @@ import { z } from 'zod'
 import { fromPromise, setup } from 'xstate'
 import type { AuthorizationReceived } from '../../../runtime/authoring/input-schema.ts'
 import { transitionName, transitionsOf, statesOf } from '../../../runtime/xstate/transition-counter.ts'
-import type { ActorRow, Step } from '../../../adapters/inspector/feed.ts'
-import { FLUSH_MS, LINGER_MS } from '../../../adapters/inspector/hub.ts'
-import type { Proving, Testing } from '../../../adapters/inspector/test-result.ts'
+import type { ActorRow, ActorStep } from '../../../adapters/inspector/feed.ts'
+import { FLUSH_MS, GRACE_MS } from '../../../adapters/inspector/hub.ts'
+import type { Proving, TestProgress } from '../../../adapters/inspector/test-result.ts'
 import { inspect } from '../../../adapters/inspector/index.ts'
 import { REMEMBERED_ACTORS, REMEMBERED_STEPS } from '../../../adapters/inspector/recorder/context-record.ts'
 import { RECORDED_A_MINUTE, REMEMBERED_CONTEXTS } from '../../../adapters/inspector/recorder/recorder.ts'
@@ -23,7 +23,7 @@ import { deferred, open, reaches, rest, say, start, taskIn, until } from '../../
 import { obedient } from '../../fixtures/servers/served-agent.ts'
 
 /** A step, shortly: who sent what to whom, what was emitted, which transitions were taken. */
-function brief({ kind, event, transitions }: Step): string {
+function brief({ kind, event, transitions }: ActorStep): string {
   return kind === 'microstep'
     ? `took ${transitions?.join(', ') || 'its first states'}`
     : `${kind} ${event.type.replace(/actor\..*/, 'actor')}`
@@ -382,7 +382,7 @@ await t.test('a page', async t => {
         const { runtime, inspector, page, clock } = await inspected(
           t,
           { work: before },
-          { recordsAlways: true },
+          { alwaysRecord: true },
           { store: { ...store, close: async () => {} } }
         )
         const { id: taskId } = await open(runtime, 'ask', { contextId: 'c' })
@@ -475,10 +475,10 @@ await t.test('shown data', async t => {
       await once(socket, 'message')
     }
     await call(1)
-    t.equal(inspector.tap.heard, undefined)
+    t.equal(inspector.tap.onFrame, undefined)
     reader.ask({ type: 'frames', on: true })
     reader.ask({ type: 'frames', on: true })
-    await until(() => inspector.tap.heard)
+    await until(() => inspector.tap.onFrame)
     await call(2, { params: { token: 'sesame' } })
     await call(3, { params: { text: 'x'.repeat(9000) } })
     await reader.frame('frames', ({ frames }) => frames.some(({ bytes }) => bytes > 9000))
@@ -492,7 +492,7 @@ await t.test('shown data', async t => {
     t.strictSame([frames[2]?.text.length, (frames[2]?.bytes ?? 0) > 9000], [4096, true])
     reader.ask({ type: 'frames', on: false })
     reader.ask({ type: 'frames', on: false })
-    await until(() => inspector.tap.heard === undefined)
+    await until(() => inspector.tap.onFrame === undefined)
   })
 })
 
@@ -510,7 +510,7 @@ await t.test('the hub', async t => {
     await once(second.socket, 'close')
     await rest()
     t.equal(observers(), 1, 'for half a minute, for pages that reconnect')
-    clock.increment(LINGER_MS)
+    clock.increment(GRACE_MS)
     t.equal(observers(), 0)
     const { instance } = await (await page()).frame('hello')
     t.not(instance, second.all('hello')[0]?.instance, 'numbering restarts')
@@ -529,7 +529,7 @@ await t.test('the hub', async t => {
     reader.ask({ type: 'watch', contextId: 'c' })
     const { id: taskId } = await open(first.runtime, 'ask', { contextId: 'c' })
     await reader.frame('steps')
-    first.inspector.tell('agent.ts could not be loaded')
+    first.inspector.showReloadError('agent.ts could not be loaded')
     t.strictSame(await reader.frame('reload'), { type: 'reload', error: 'agent.ts could not be loaded' })
     const late = await first.page()
     t.equal((await late.frame('reload')).error, 'agent.ts could not be loaded')
@@ -547,7 +547,7 @@ await t.test('the hub', async t => {
 
   await t.test('records from the start with recordsAlways, and keeps the steps when the agent is replaced', async t => {
     const store = memoryStore()
-    const first = await inspected(t, { work: obedient }, { recordsAlways: true }, { store })
+    const first = await inspected(t, { work: obedient }, { alwaysRecord: true }, { store })
     await first.runtime.sendMessage(say('x', { contextId: 'c' }))
     const { runtime } = start(t, { work: obedient, card: { name: 'Second' } }, { store, clock: first.clock })
     first.inspector.use(runtime, 'ws://127.0.0.1:9/')
@@ -567,7 +567,7 @@ await t.test('the hub', async t => {
       2
     )
     reader.socket.terminate()
-    first.clock.increment(LINGER_MS)
+    first.clock.increment(GRACE_MS)
     await first.runtime.close()
   })
 
@@ -717,7 +717,7 @@ await t.test('the hub', async t => {
       reached: { states: ['a'], transitions: [] },
       missing: []
     }
-    let told: (progress: Testing) => void = () => {}
+    let told: (progress: TestProgress) => void = () => {}
     const { page } = await inspected(
       t,
       { work: () => ({}) },

@@ -5,12 +5,12 @@ import type { TaskSource } from '../../../adapters/cli/tasks/source.ts'
 import { taskStoryOf } from '../../../adapters/cli/tasks/export.ts'
 import type { Chart } from '../../../adapters/inspector/feed.ts'
 import { Recorder } from '../../../adapters/inspector/recorder/recorder.ts'
-import { eventWords, partsText, rebuiltSteps, statusText } from '../../../adapters/inspector/story/chart-path.ts'
+import { eventWords, partsText, rebuiltSteps, statusMessageText } from '../../../adapters/inspector/story/chart-path.ts'
 import { storyHtml, taskChartNames, taskStory } from '../../../adapters/inspector/story/story.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Part } from '../../../machines/protocol/parts.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import { redacted } from '../../../runtime/ports/logger.ts'
+import { redactValue } from '../../../runtime/ports/logger.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { CHROMIUM, openPage } from '../../fixtures/pages/chromium.ts'
@@ -119,7 +119,7 @@ await t.test("a task chart's steps are rebuilt from events, with each unambiguou
 })
 
 await t.test('a story has messages and events in one order', t => {
-  const html = storyHtml({ task, events, charts: [] }, redacted)
+  const html = storyHtml({ task, events, charts: [] }, redactValue)
   const rows = Array.from(
     html.matchAll(/<tr><td>(\d*)<\/td><td>(\w+) → \w+<\/td><td>([^<]*)<\/td>/g),
     ([, generation, from, what]) => `${generation} ${from} ${what}`
@@ -145,7 +145,7 @@ await t.test('a story has messages and events in one order', t => {
       events: [],
       charts: []
     },
-    redacted
+    redactValue
   )
   t.equal(without.match(/<tr><td><\/td>/g)?.length, 2)
   t.match(without, 'None.')
@@ -171,7 +171,7 @@ await t.test('an event is one line of words', t => {
     'more of artifact one',
     'artifact boat.png'
   ])
-  t.equal(statusText(named), '')
+  t.equal(statusMessageText(named), '')
   t.equal(partsText([{ text: ' Well' }, { data: 1 }, { text: 'x'.repeat(1000) }]).length, 299)
   t.end()
 })
@@ -189,7 +189,7 @@ await t.test('a story lights its charts, and says where they come from', t => {
         { title: 'Seen', svg: '<svg/>', steps, isRebuilt: false }
       ]
     },
-    redacted
+    redactValue
   )
   t.match(html, 'class="state leaf active visited" data-state="task.completed"')
   t.match(html, 'class="state visited" data-state="task.active"')
@@ -200,7 +200,7 @@ await t.test('a story lights its charts, and says where they come from', t => {
 })
 
 await t.test('hostile output in a story is text', async t => {
-  const html = storyHtml({ task, events, charts: [] }, redacted)
+  const html = storyHtml({ task, events, charts: [] }, redactValue)
   t.notMatch(html, /<script|<img src=x|href="javascript|hunter2|sk-0123|\0/)
   t.match(html, /<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;/)
   t.match(html, 'href="data:application/octet-stream;base64,')
@@ -283,7 +283,7 @@ await t.test('the story of a task that was not recorded has the chart of a task 
     { id: 'work', title: 'The work', svg: chart, mermaid: '', source: '' },
     { id: 'task', title: 'A task', svg: chart, mermaid: '', source: '' }
   ]
-  const source = { agent: 'A', store, recorder, charts, redact: redacted }
+  const source = { agent: 'A', store, recorder, charts, redact: redactValue }
   const anyone = { tenant: '', principal: 'anonymous' }
   t.equal(await taskStory(source, anyone, 'unknown'), undefined)
   const html = String(await taskStory(source, anyone, id))

@@ -609,7 +609,7 @@ await t.test('nothing is kept of an ended task', async t => {
       update: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_CANCELED' } } }
     }
   ]
-  spans.tell(turn)
+  spans.addEvents(turn)
   spans.run(look)
   t.equal(isWithin, true, 'the rest of the turn runs within its span')
   for (const effect of turn.effects) spans.run(effect)

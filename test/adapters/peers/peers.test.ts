@@ -8,7 +8,7 @@ import {
   lineOf,
   newestFor,
   satisfies,
-  untested
+  untestedWarning
 } from '../../../adapters/peers/installed-packages.ts'
 import { TESTED_PACKAGES, type PackageName, type TestedPackage } from '../../../adapters/peers/tested-packages.ts'
 
@@ -57,7 +57,7 @@ await t.test('the versions of the table ascend, and the packages of the clone ar
       t.ok(satisfies(version, `>=${tested[i]?.version}`), `${name} ${version}`)
     const installed = lock.packages[`node_modules/${name}`]?.version
     if (installed !== undefined)
-      t.equal(untested(name, installed), undefined, `${name} ${installed} of package-lock.json is tested`)
+      t.equal(untestedWarning(name, installed), undefined, `${name} ${installed} of package-lock.json is tested`)
   }
   t.end()
 })
@@ -147,14 +147,16 @@ await t.test('only what is known to fail is refused', t => {
 
 await t.test('an untested major gives one line, at the first use', t => {
   t.strictSame(
-    ['5.0.0', '6.0.0', '6.9.9', '7.0.0', '7.99.0', '8.0.0'].map(version => untested('ai', version) === undefined),
+    ['5.0.0', '6.0.0', '6.9.9', '7.0.0', '7.99.0', '8.0.0'].map(
+      version => untestedWarning('ai', version) === undefined
+    ),
     [false, true, true, true, true, false]
   )
   t.strictSame(
-    ['0.12.0', '0.12.9', '0.13.0'].map(version => untested('elkjs', version) === undefined),
+    ['0.12.0', '0.12.9', '0.13.0'].map(version => untestedWarning('elkjs', version) === undefined),
     [false, true, false]
   )
-  t.equal(untested('left-pad', '1.0.0'), undefined)
+  t.equal(untestedWarning('left-pad', '1.0.0'), undefined)
   const use = () =>
     checkPackages(['react', 'typescript', 'fast-check'], name =>
       name === 'react' ? '77.1.0' : name === 'typescript' ? '5.9.9' : undefined

@@ -4,7 +4,13 @@ import { postgresStore, readPostgres, type PostgresOptions } from '../../../adap
 import { READS } from '../../../adapters/postgres/read/statements.ts'
 import { poolOf } from '../../../adapters/postgres/session/pool.ts'
 import { LOCK_CLASS } from '../../../adapters/postgres/schema/migrate.ts'
-import { overloaded, reasonOf, Session, toStoreError, troubleOf } from '../../../adapters/postgres/session/session.ts'
+import {
+  overloadedError,
+  postgresReasonOf,
+  Session,
+  toStoreError,
+  classifyPostgresError
+} from '../../../adapters/postgres/session/session.ts'
 import { READ_CONTEXTS } from '../../../adapters/postgres/write/known-rows.ts'
 import { WRITE_ROWS, WriteGroups } from '../../../adapters/postgres/write/write-groups.ts'
 import { createRuntime, defineAgent, text } from '../../../runtime/index.ts'
@@ -463,14 +469,18 @@ await t.test('errors are classified by their codes', t => {
   const coded = (code: string) => Object.assign(new Error('no'), { code })
   t.strictSame(
     ['57P01', '08006', '25006', 'TC001', 'TC002', '23505', '53100', '57014', '22021'].map(code =>
-      troubleOf(coded(code))
+      classifyPostgresError(coded(code))
     ),
     ['away', 'away', 'away', 'fenced', 'conflict', 'conflict', 'busy', 'busy', 'other']
   )
-  t.equal(troubleOf(coded('EPIPE')), 'other', 'a session says of its own errors that the connection is lost')
-  t.equal(reasonOf({}), 'no reason is known')
+  t.equal(
+    classifyPostgresError(coded('EPIPE')),
+    'other',
+    'a session says of its own errors that the connection is lost'
+  )
+  t.equal(postgresReasonOf({}), 'no reason is known')
   t.match(toStoreError(coded('53100'), 'x'), AWAY)
   t.match(toStoreError(coded('22021'), 'x'), { name: 'StorageError', message: 'x refused a statement: no (22021).' })
-  t.match(overloaded(), AWAY)
+  t.match(overloadedError(), AWAY)
   t.end()
 })

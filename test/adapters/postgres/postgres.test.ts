@@ -12,16 +12,21 @@ import {
   type PostgresQuery
 } from '../../../adapters/postgres/postgres.ts'
 import { findPostgres, type Machine } from '../../../adapters/postgres/programs.ts'
-import { Reads } from '../../../adapters/postgres/read/reads.ts'
+import { PostgresReads } from '../../../adapters/postgres/read/reads.ts'
 import { READS } from '../../../adapters/postgres/read/statements.ts'
-import { createSchema, LOCK_CLASS, migrate, MIGRATIONS } from '../../../adapters/postgres/schema/migrate.ts'
+import {
+  createSchema,
+  LOCK_CLASS,
+  migratePostgres,
+  POSTGRES_MIGRATIONS
+} from '../../../adapters/postgres/schema/migrate.ts'
 import { poolOf } from '../../../adapters/postgres/session/pool.ts'
 import { checkServer } from '../../../adapters/postgres/session/server-checks.ts'
 import { Session, type Prepared } from '../../../adapters/postgres/session/session.ts'
 import { binaryArray, shardOf } from '../../../adapters/postgres/write/row-shapes.ts'
 import { countTransitions } from '../../../adapters/postgres/write/transition-rows.ts'
 import { WRITE_ROWS } from '../../../adapters/postgres/write/write-groups.ts'
-import { sumOf } from '../../../adapters/rows/damage.ts'
+import { checksumOf } from '../../../adapters/rows/damage.ts'
 import { openStore } from '../../../adapters/cli/serve/parts.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../../runtime/index.ts'
 import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
@@ -235,7 +240,7 @@ await t.test('the schema has a version', async t => {
     for (const open of [postgresStore, readPostgres])
       await t.rejects(async () => open(url, { schema }), {
         name: 'StorageError',
-        message: `has the schema version 99, and this taskchart knows versions up to ${MIGRATIONS.length}`
+        message: `has the schema version 99, and this taskchart knows versions up to ${POSTGRES_MIGRATIONS.length}`
       })
   })
 
@@ -246,12 +251,15 @@ await t.test('the schema has a version', async t => {
       const pool = poolOf(url, 1)
       t.teardown(() => pool.end())
       const session = await Session.open(pool, schema)
-      const steps = [...MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note text', `UPDATE meta SET note = 'new'`]
+      const steps = [...POSTGRES_MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note text', `UPDATE meta SET note = 'new'`]
       await t.rejects(
-        migrate(session, MIGRATIONS.length, [...steps, `UPDATE meta SET note = '1'; UPDATE nowhere SET x = 1`]),
+        migratePostgres(session, POSTGRES_MIGRATIONS.length, [
+          ...steps,
+          `UPDATE meta SET note = '1'; UPDATE nowhere SET x = 1`
+        ]),
         { message: /nowhere/ }
       )
-      await migrate(session, steps.length, [...steps, 'SELECT 1'])
+      await migratePostgres(session, steps.length, [...steps, 'SELECT 1'])
       session.close()
       t.equal(await version(schema), steps.length + 1)
       t.strictSame(await sql(schema, 'SELECT DISTINCT note FROM meta'), [{ note: 'new' }])
@@ -286,7 +294,7 @@ await t.test('the schema has a version', async t => {
     )
     t.equal(all.filter(({ status }) => status === 'fulfilled').length, 1)
     for (const each of all) if (each.status === 'fulfilled') await each.value.close()
-    t.equal(await version(schema), MIGRATIONS.length)
+    t.equal(await version(schema), POSTGRES_MIGRATIONS.length)
     const pool = poolOf(url, 1)
     t.teardown(() => pool.end())
     const session = await Session.open(pool, schema)
@@ -566,7 +574,7 @@ await t.test('a context is loaded as of one commit, though its rows are read by 
       return statement.name === READS.commits.name && (reads += 1) === 1 ? [['99']] : rows
     }
   } as unknown as Session
-  t.match(await new Reads(racing, () => {}).loadContext(contextKey('context of live')), {
+  t.match(await new PostgresReads(racing, () => {}).loadContext(contextKey('context of live')), {
     commit: 1,
     tasks: [{ taskId: 'live' }]
   })
@@ -579,7 +587,7 @@ await t.test('a context is loaded as of one commit, though its rows are read by 
     }
   } as unknown as Session
   await t.rejects(
-    new Reads(failing, () => {}).listTasks(scope, { limit: 10 }),
+    new PostgresReads(failing, () => {}).listTasks(scope, { limit: 10 }),
     { message: 'no' },
     'an error is not taken for damage'
   )
@@ -714,7 +722,7 @@ await t.test('transitions are counted by the first shard of each process', async
     await sql(schema, "UPDATE transitions SET count = 99 WHERE taken = 'go'")
     await t.rejects(async () => store.readTransitions?.('a'), { code: 'InternalError' })
     await store.countTransitions?.([counted('a', 'go', 1)], 2)
-    const sum = sumOf(['a', '', 'stop', 7, 10, 0, 0, 3])
+    const sum = checksumOf(['a', '', 'stop', 7, 10, 0, 0, 3])
     await sql(schema, `INSERT INTO transitions VALUES ('a', '', 'stop', 7, 10, 0, 0, 3, ${sum})`)
     t.strictSame(
       (await store.readTransitions?.('a'))?.toSorted((a, b) => a.count - b.count),

@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { rowsOf } from '../../../adapters/rows/commit-rows.ts'
-import { type Database, reasonOf, troubleOf } from '../../../adapters/storage/driver.ts'
+import { type Database, sqliteReasonOf, classifySqliteError } from '../../../adapters/storage/driver.ts'
 import { Engine } from '../../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../../adapters/storage/file/open-file.ts'
 import { readSqlite, sqliteStore, StorageError, type StoreReader } from '../../../adapters/storage/sqlite.ts'
@@ -128,7 +128,7 @@ await t.test('a full disk', async t => {
     const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count)
     database.exec(`PRAGMA max_page_count = ${pages + 4}`)
     const [large, small] = written(engine, opening('large', { text: 'x'.repeat(100_000) }), opening('small'))
-    for (const outcome of [large, small]) t.equal(troubleOf(outcome), 'full')
+    for (const outcome of [large, small]) t.equal(classifySqliteError(outcome), 'full')
     t.equal(engine.broken, undefined)
     t.equal(engine.read(reads => reads.readTask(scope, 'first'))?.generation, 1)
     t.equal(
@@ -244,7 +244,7 @@ await t.test('an error of neither the disk nor a row fails only its call', async
   t.throws(() => engine.read(reads => reads.readTask(scope, 'a')), { message: 'odd' })
   t.throws(() => engine.read(reads => reads.readWakes(1, { atMs: 0, taskId: '' })), { message: 'odd' })
   t.match(written(engine, opening('b')), [{ message: 'odd' }])
-  t.equal(reasonOf(new TypeError('odd')), 'odd')
+  t.equal(sqliteReasonOf(new TypeError('odd')), 'odd')
   isFailing = false
   t.equal(engine.read(reads => reads.readTask(scope, 'a'))?.generation, 1)
   t.strictSame(written(engine, opening('b')), [true])

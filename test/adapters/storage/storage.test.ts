@@ -21,7 +21,7 @@ import t, { type Test } from 'tap'
 import { driverOf, sqliteCode } from '../../../adapters/storage/driver.ts'
 import { LeastCostQueue } from '../../../adapters/rows/least-cost-queue.ts'
 import { APPLICATION_ID } from '../../../adapters/storage/file/file-header.ts'
-import { migrate, MIGRATIONS, usingFile } from '../../../adapters/storage/file/open-file.ts'
+import { migrateSqlite, SQLITE_MIGRATIONS, usingFile } from '../../../adapters/storage/file/open-file.ts'
 import { readSqlite, sqliteStore, StorageError } from '../../../adapters/storage/sqlite.ts'
 import { originalText, storedText } from '../../../adapters/rows/damage.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../../runtime/index.ts'
@@ -450,14 +450,14 @@ await t.test('the schema has a version', async t => {
 
   await t.test('an unknown newer one is refused, with the name of the file and both versions', async t => {
     const file = await written(t)
-    t.strictSame(versionOf(file), { version: MIGRATIONS.length, id: APPLICATION_ID })
+    t.strictSame(versionOf(file), { version: SQLITE_MIGRATIONS.length, id: APPLICATION_ID })
     edit(file, database => database.exec('PRAGMA user_version = 99'))
     for (const open of [sqliteStore, readSqlite]) {
       t.match(
         refusal(() => open(file)),
         {
           name: 'StorageError',
-          message: `${file} has the schema version 99, and this taskchart knows versions up to ${MIGRATIONS.length}`
+          message: `${file} has the schema version 99, and this taskchart knows versions up to ${SQLITE_MIGRATIONS.length}`
         }
       )
     }
@@ -466,13 +466,13 @@ await t.test('the schema has a version', async t => {
 
   await t.test('an older one is migrated step by step, each completely or not at all', async t => {
     const file = await written(t)
-    const steps = [...MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note TEXT', "UPDATE meta SET note = 'new'"]
+    const steps = [...SQLITE_MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note TEXT', "UPDATE meta SET note = 'new'"]
     edit(file, database => {
-      t.throws(() => migrate(database, file, [...steps, 'UPDATE meta SET note = 1; UPDATE nowhere SET x = 1']), {
+      t.throws(() => migrateSqlite(database, file, [...steps, 'UPDATE meta SET note = 1; UPDATE nowhere SET x = 1']), {
         message: /no such table: nowhere/
       })
       t.equal(database.prepare('SELECT note FROM meta').get()?.note, 'new')
-      migrate(database, file, steps)
+      migrateSqlite(database, file, steps)
     })
     t.equal(versionOf(file).version, steps.length)
   })
@@ -480,7 +480,7 @@ await t.test('the schema has a version', async t => {
   await t.test('a full disk is named if a file cannot be created', t => {
     edit(fileIn(t), database => {
       database.exec('PRAGMA max_page_count = 3')
-      t.throws(() => migrate(database, 'tasks.db'), { message: 'database or disk is full' })
+      t.throws(() => migrateSqlite(database, 'tasks.db'), { message: 'database or disk is full' })
     })
     t.end()
   })
@@ -489,7 +489,7 @@ await t.test('the schema has a version', async t => {
     const file = await written(t)
     edit(file, database => {
       for (const name of ['events', 'messages', 'sends']) {
-        const [create = ''] = new RegExp(`CREATE TABLE ${name} \\([^;]*;`).exec(MIGRATIONS[0] ?? '') ?? []
+        const [create = ''] = new RegExp(`CREATE TABLE ${name} \\([^;]*;`).exec(SQLITE_MIGRATIONS[0] ?? '') ?? []
         database.exec(
           `ALTER TABLE ${name} RENAME TO newer; ${create} INSERT INTO ${name} SELECT * FROM newer; DROP TABLE newer`
         )
@@ -516,7 +516,7 @@ await t.test('the schema has a version', async t => {
       'written'
     )
     await store.close()
-    t.equal(versionOf(file).version, MIGRATIONS.length)
+    t.equal(versionOf(file).version, SQLITE_MIGRATIONS.length)
   })
 })
 

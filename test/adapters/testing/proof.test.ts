@@ -9,7 +9,7 @@ import {
   type Proof,
   type Verdict
 } from '../../../adapters/testing/index.ts'
-import { Bounds } from '../../../adapters/testing/bounds.ts'
+import { ExplorationBounds } from '../../../adapters/testing/bounds.ts'
 import { OWN_PROPERTIES } from '../../../adapters/testing/proof/prove.ts'
 import { defineAgent, propertiesOf, setupWork, typed, type AuthorizationReceived } from '../../../runtime/index.ts'
 
@@ -777,7 +777,7 @@ await t.test('a chart that grows for ever meets a bound of configurations, time 
     t.ok((await planFor(agent, bound).catch((error: unknown) => error)) instanceof BoundError)
   }
   let used = 5
-  const bounded = new Bounds({ limit: 9, memoryLimitBytes: 2 ** 21 }, { ms: () => 0, bytes: () => used })
+  const bounded = new ExplorationBounds({ limit: 9, memoryLimitBytes: 2 ** 21 }, { ms: () => 0, bytes: () => used })
   used += 2 ** 21
   t.equal(bounded.met(9), undefined)
   used += 1

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import * as ws from 'ws'
-import { FrameWatch, Intake } from '../../../adapters/websocket/frame-limits.ts'
+import { FrameWatch, ReadPause } from '../../../adapters/websocket/frame-limits.ts'
 import { readWholeFrames } from '../../../adapters/websocket/incoming-frames.ts'
 import { framesOf, Outbox } from '../../../adapters/websocket/outbox.ts'
 import { afterThisTick } from '../../../runtime/primitives/event-loop.ts'
@@ -20,7 +20,7 @@ await t.test('a deferrable frame leaves with the next turn, or with an urgent on
   const flushes: string[][] = []
   const stream = { writableLength: 0, write: (bytes: Buffer) => flushes.push(textsIn(bytes)) }
   const socket = { readyState: 1, OPEN: 1 }
-  const outbox = new Outbox(socket as never, stream as never, new Intake(socket as never), new TestClock())
+  const outbox = new Outbox(socket as never, stream as never, new ReadPause(socket as never), new TestClock())
   const turn = () => new Promise<void>(afterThisTick)
   outbox.send('event', 'next turn')
   await turn()
@@ -46,7 +46,7 @@ await t.test('what waits for the end of the turn is not written to a connection 
   const outbox = new Outbox(
     socket as never,
     { writableLength: 0, write: (bytes: Buffer) => written.push(bytes) } as never,
-    new Intake(socket as never),
+    new ReadPause(socket as never),
     new TestClock()
   )
   outbox.send('late')

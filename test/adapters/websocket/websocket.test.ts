@@ -5,8 +5,8 @@ import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
 import { attach } from '../../../adapters/websocket/attach.ts'
-import { Intake } from '../../../adapters/websocket/frame-limits.ts'
-import { Outbox, STUCK_MS } from '../../../adapters/websocket/outbox.ts'
+import { ReadPause } from '../../../adapters/websocket/frame-limits.ts'
+import { Outbox, OUTBOX_STALL_MS } from '../../../adapters/websocket/outbox.ts'
 import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Authenticate, Principal } from '../../../runtime/access/authentication.ts'
@@ -556,7 +556,13 @@ await t.test('a frame that cannot be handled ends its connection, and nothing el
   const heard = (_: string, direction: string, frame: string) => {
     if (direction === 'in' && frame.includes('broken')) throw new Error('an error of the server')
   }
-  const { url, close } = attach(runtime, server, '/', { webSocket: true, http: false, dialects: [] }, { heard })
+  const { url, close } = attach(
+    runtime,
+    server,
+    '/',
+    { webSocket: true, http: false, dialects: [] },
+    { onFrame: heard }
+  )
   t.teardown(close)
   const [one, other] = [await RawSocket.open(t, url), await JsonSocket.open(t, url)]
   one.send('{"jsonrpc":"2.0","id":"broken","method":"ping"}')
@@ -890,15 +896,15 @@ await t.test('a connection stays open if it drains anything in 30 seconds', asyn
     terminate() {},
     close: (code: number) => closes.push(code)
   }
-  const outbox = new Outbox(socket as never, stream as never, new Intake(socket), clock)
+  const outbox = new Outbox(socket as never, stream as never, new ReadPause(socket), clock)
   outbox.send('much', 'now')
   const drained = outbox.drained
   for (let round = 0; round < 3; round += 1) {
     stream.writableLength -= 1
-    clock.increment(STUCK_MS)
+    clock.increment(OUTBOX_STALL_MS)
   }
   t.strictSame(closes, [])
-  clock.increment(STUCK_MS)
+  clock.increment(OUTBOX_STALL_MS)
   t.strictSame(closes, [4413])
   stream.emit('close')
   await drained

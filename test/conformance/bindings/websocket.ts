@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { Caller, Terms } from '../../../adapters/conformance/callers/caller.ts'
+import type { WireCaller, WireTerms } from '../../../adapters/conformance/callers/caller.ts'
 import type { Translation } from '../../../adapters/conformance/callers/exchange.ts'
 import { webSocketCaller } from '../../../adapters/conformance/callers/websocket-caller.ts'
 import type { Binding } from '../binding.ts'
@@ -17,9 +17,9 @@ export const webSocket: Binding = {
 export async function openWebSocket(
   t: Test,
   address: string,
-  usual: Terms,
+  usual: WireTerms,
   translation?: Translation
-): Promise<Caller> {
+): Promise<WireCaller> {
   const caller = webSocketCaller(address.replace('http', 'ws'), usual, undefined, translation)
   t.teardown(() => caller.close())
   return caller

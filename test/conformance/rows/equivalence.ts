@@ -1,4 +1,4 @@
-import { Refusal } from '../../../adapters/conformance/callers/caller.ts'
+import { WireRefusal } from '../../../adapters/conformance/callers/caller.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import { brief, say } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -122,7 +122,7 @@ async function outcome(client: Client, method: OperationMethod, params: object):
   }
   return client.call(method, params).then(
     ({ result }) => shape(result),
-    (error: unknown) => (error instanceof Refusal ? String(error.reason) : String(error))
+    (error: unknown) => (error instanceof WireRefusal ? String(error.reason) : String(error))
   )
 }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
-import type { Refusal } from '../../../adapters/conformance/callers/caller.ts'
+import type { WireRefusal } from '../../../adapters/conformance/callers/caller.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { closed, say, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 import type { Binding } from '../binding.ts'
@@ -146,7 +146,7 @@ export const errors: readonly Row[] = [
 ]
 
 /** An error of each name that can be had here, in the order of the names. */
-async function refusals({ client }: Column): Promise<Refusal[]> {
+async function refusals({ client }: Column): Promise<WireRefusal[]> {
   const { id, contextId = '' } = await client.task('x')
   return [
     await client.refusal('GetTask', { id: 'made-up' }),
@@ -163,7 +163,7 @@ function kindOf({ name }: Binding): 0 | 1 | 2 {
   return name.includes('REST') ? 1 : 0
 }
 
-function shown({ native, message, details }: Refusal): string {
+function shown({ native, message, details }: WireRefusal): string {
   return JSON.stringify({ native, message, details })
 }
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import * as z from 'zod'
 import { AgentCardSchema } from '../../../machines/protocol/card.ts'
-import { compiled, decode, tryDecode, type Schema } from '../../../machines/protocol/codec/decode.ts'
+import { compileSchema, decode, tryDecode, type Schema } from '../../../machines/protocol/codec/decode.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import {
   ArtifactSchema,
@@ -611,5 +611,5 @@ await t.test('a schema works the same when zod may not generate code', async t =
   z.config({ jitless: true })
   t.teardown(() => z.config({ jitless: false }))
   const schema: Schema<string> = z.string()
-  t.equal(compiled(schema), schema)
+  t.equal(compileSchema(schema), schema)
 })

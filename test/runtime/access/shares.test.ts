@@ -1,6 +1,6 @@
 import t from 'tap'
 import { limitsWith, type LimitChanges } from '../../../runtime/access/limits.ts'
-import { Shares, unfinishedBytes, userOf } from '../../../runtime/access/shares.ts'
+import { SharedLimit, unfinishedBytes, sharerKeyOf } from '../../../runtime/access/shares.ts'
 import { inputRequired, memoryStore } from '../../../runtime/index.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Store } from '../../../runtime/store/store.ts'
@@ -20,43 +20,43 @@ const overShare = (share: string, limit: number, what = 'liveContexts') => ({
 })
 
 await t.test('shares count by user and by tenant, and name the limit reached: the own first', t => {
-  const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
+  const shares = new SharedLimit(8, { principalShare: 0.25, tenantShare: 0.5 })
   const [anna, bob, socket] = [{ user: 'anna', tenant: 'blue' }, { user: 'bob', tenant: 'blue' }, { user: {} }]
   for (const sharer of [anna, anna, bob, bob]) {
-    t.equal(shares.lacking(sharer), undefined)
+    t.equal(shares.exceeded(sharer), undefined)
     shares.add(sharer)
   }
-  t.equal(shares.lacking(anna), 'user')
-  t.equal(shares.lacking({ user: 'carl', tenant: 'blue' }), 'tenant')
+  t.equal(shares.exceeded(anna), 'user')
+  t.equal(shares.exceeded({ user: 'carl', tenant: 'blue' }), 'tenant')
   for (const sharer of [socket, socket, {}]) {
-    t.equal(shares.lacking(sharer), undefined)
+    t.equal(shares.exceeded(sharer), undefined)
     shares.add(sharer)
   }
-  t.equal(shares.lacking(socket), 'user')
-  t.equal(shares.lacking({}, 2), 'whole')
+  t.equal(shares.exceeded(socket), 'user')
+  t.equal(shares.exceeded({}, 2), 'whole')
   shares.add({})
-  t.equal(shares.lacking({}), 'whole')
-  t.equal(shares.lacking(anna), 'user')
+  t.equal(shares.exceeded({}), 'whole')
+  t.equal(shares.exceeded(anna), 'user')
   shares.add(anna, -1)
-  t.equal(shares.lacking(anna), undefined)
+  t.equal(shares.exceeded(anna), undefined)
   t.equal(shares.used, 7)
   t.end()
 })
 
 await t.test('a caller is scheduled by tenant if there are several, else by principal or connection', t => {
   const connection = {}
-  t.equal(userOf({ user: 'anna', tenant: 'harbour' }, connection), 'tenant harbour')
-  t.equal(userOf({ user: 'anna' }, connection), 'principal anna')
-  t.equal(userOf({}, connection), connection)
+  t.equal(sharerKeyOf({ user: 'anna', tenant: 'harbour' }, connection), 'tenant harbour')
+  t.equal(sharerKeyOf({ user: 'anna' }, connection), 'principal anna')
+  t.equal(sharerKeyOf({}, connection), connection)
   t.end()
 })
 
 await t.test('a request over its share is accepted if its user has no other', t => {
-  const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
-  t.equal(shares.lacking({ user: 'anna' }, 9), undefined)
+  const shares = new SharedLimit(8, { principalShare: 0.25, tenantShare: 0.5 })
+  t.equal(shares.exceeded({ user: 'anna' }, 9), undefined)
   shares.add({ user: 'anna' }, 9)
-  t.equal(shares.lacking({ user: 'anna' }, 1), 'user')
-  t.equal(shares.lacking({ user: 'bob' }, 1), 'whole')
+  t.equal(shares.exceeded({ user: 'anna' }, 1), 'user')
+  t.equal(shares.exceeded({ user: 'bob' }, 1), 'whole')
   t.end()
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createActor, fromCallback, fromObservable, fromTransition } from 'xstate'
-import { familyOf, hostActors, hostOf, type ActorHost } from '../../../runtime/commits/actor-host.ts'
-import { gated } from '../../../runtime/commits/commit-gate.ts'
+import { taskIdOf, hostActors, hostOf, type ActorHost } from '../../../runtime/commits/actor-host.ts'
+import { deferEffects } from '../../../runtime/commits/commit-gate.ts'
 import type { Effect } from '../../../runtime/commits/turn.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { recordingLogger } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -12,7 +12,7 @@ const key = { tenant: '', principal: 'anna', contextId: 'c' }
 await t.test('runtime logic runs only in a context of the runtime', async t => {
   const actor = createActor(fromCallback(() => {}))
   t.throws(() => hostOf(actor.system), { name: 'TypeError', message: /runs only in a context/ })
-  t.equal(familyOf(actor), actor.id)
+  t.equal(taskIdOf(actor), actor.id)
 })
 
 await t.test('leaf logic without a start, and observing logic, wait for the commit as promises do', async t => {
@@ -20,12 +20,12 @@ await t.test('leaf logic without a start, and observing logic, wait for the comm
   const host = {
     key,
     clock: new TestClock(),
-    noteMove: () => {},
+    markChanged: () => {},
     noteHaste: () => {},
     afterCommit: (effect: Effect) => void held.push(effect),
     logger: recordingLogger().logger
   } as unknown as ActorHost
-  const count = gated(fromTransition((n: number, e: { type: string }) => (e.type === 'add' ? n + 1 : n), 0))
+  const count = deferEffects(fromTransition((n: number, e: { type: string }) => (e.type === 'add' ? n + 1 : n), 0))
   t.notOk(isMachine(count))
   const counter = createActor(count)
   hostActors(counter.system, host)
@@ -34,7 +34,7 @@ await t.test('leaf logic without a start, and observing logic, wait for the comm
   t.match(counter.getSnapshot(), { context: 1 })
   let subscribed = 0
   const ticks = createActor(
-    gated(fromObservable(() => ({ subscribe: () => ((subscribed += 1), { unsubscribe: () => {} }) })))
+    deferEffects(fromObservable(() => ({ subscribe: () => ((subscribed += 1), { unsubscribe: () => {} }) })))
   )
   hostActors(ticks.system, host)
   ticks.start()

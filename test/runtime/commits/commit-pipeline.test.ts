@@ -41,10 +41,10 @@ await t.test('a commit pipeline', async t => {
     return {
       pipeline: new CommitPipeline(store, {
         commitOf,
-        tell: turn => void told.push(turn),
+        publish: turn => void told.push(turn),
         run: effect => void ran.push(effect),
-        rested: () => void settled.push(told.length),
-        broke: error => void broke.push(error)
+        onIdle: () => void settled.push(told.length),
+        onCommitFailed: error => void broke.push(error)
       }),
       told,
       ran,
@@ -81,7 +81,7 @@ await t.test('a commit pipeline', async t => {
     await rest()
     t.strictSame(settled, [2])
     const { turn } = pipeline
-    turn.waiting = [{ told: () => void (pipeline.turn.log = [event(3)]), failed: () => {} }]
+    turn.waiting = [{ onPublished: () => void (pipeline.turn.log = [event(3)]), onFailed: () => {} }]
     await rest()
     t.strictSame(settled, [2, 4])
   })
@@ -90,7 +90,7 @@ await t.test('a commit pipeline', async t => {
     const { pipeline, ran } = piped()
     const { turn } = pipeline
     const order: string[] = []
-    turn.waiting = [{ told: () => void order.push(`told, ${ran.length} ran`), failed: () => {} }]
+    turn.waiting = [{ onPublished: () => void order.push(`told, ${ran.length} ran`), onFailed: () => {} }]
     turn.effects = [
       { taskId: 's', run: () => {} },
       { taskId: 't', run: () => {} }
@@ -104,7 +104,7 @@ await t.test('a commit pipeline', async t => {
     const gate = deferred<boolean>()
     const { pipeline, told, broke } = piped(() => gate.promise)
     const heard: unknown[] = []
-    const waiting = { told: () => void heard.push('told'), failed: (error: unknown) => void heard.push(error) }
+    const waiting = { onPublished: () => void heard.push('told'), onFailed: (error: unknown) => void heard.push(error) }
     pipeline.turn.log = [event(1)]
     pipeline.turn.waiting = [waiting]
     await rest()
@@ -130,7 +130,7 @@ await t.test('a commit pipeline', async t => {
       const failed: unknown[] = []
       for (const n of [1, 2]) {
         pipeline.turn.log = [event(n)]
-        pipeline.turn.waiting = [{ told: () => {}, failed: error => void failed.push(error) }]
+        pipeline.turn.waiting = [{ onPublished: () => {}, onFailed: error => void failed.push(error) }]
         await Promise.resolve()
       }
       await rest()

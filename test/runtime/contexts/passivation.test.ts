@@ -507,10 +507,10 @@ await t.test('entries that work journals after its context has closed are droppe
   const store = memoryStore()
   const pipeline = new CommitPipeline(store, {
     commitOf: () => undefined,
-    tell() {},
+    publish() {},
     run() {},
-    rested() {},
-    broke() {}
+    onIdle() {},
+    onCommitFailed() {}
   })
   const host = new ContextHost(
     key,

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { fromCallback, fromPromise } from 'xstate'
-import { dryRunRestore, type Verdict } from '../../../runtime/contexts/restore-dry-run.ts'
+import { dryRunRestore, type RestoreVerdict } from '../../../runtime/contexts/restore-dry-run.ts'
 import { defineAgent, setupWork, type AgentDefinition } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
@@ -28,7 +28,7 @@ async function outlook(
   life: Lives,
   now: Omit<AgentDefinition, 'card'>,
   store: Partial<Store> = {}
-): Promise<Record<string, Omit<Verdict, 'taskId' | 'state'>>> {
+): Promise<Record<string, Omit<RestoreVerdict, 'taskId' | 'state'>>> {
   const reading: Store = { ...life.store, commit: () => t.fail('nothing is written') as never, ...store }
   const verdicts = await collect(
     dryRunRestore(defineAgent({ card: { name: 'Test' }, ...now }), reading, [

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { systemClock, timestamp } from '../../../runtime/ports/clock.ts'
+import { systemClock, currentTimestamp } from '../../../runtime/ports/clock.ts'
 import { randomIds } from '../../../runtime/ports/ids.ts'
 import { consoleLogger } from '../../../runtime/ports/logger.ts'
 import { deferred } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -20,7 +20,7 @@ await t.test('the defaults are the system clock, random ids and the console', as
   systemClock.clearTimeout(never)
   systemClock.setTimeout(fired.resolve, 0)
   await fired.promise
-  t.match(timestamp(systemClock), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  t.match(currentTimestamp(systemClock), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   const many = Array.from({ length: 10_000 }, () => randomIds())
   t.equal(new Set(many).size, many.length)
   t.equal(new Set(many.map(id => id.slice(8))).size, many.length, 'those of one millisecond differ too')

@@ -2,7 +2,7 @@ import { runInNewContext } from 'node:vm'
 import { inspect } from 'node:util'
 import t from 'tap'
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { guardedLogger, isSecretName, redacted, redactedText } from '../../../runtime/ports/logger.ts'
+import { guardedLogger, isSecretName, redactValue, redactedText } from '../../../runtime/ports/logger.ts'
 import { cpuMs } from '../../fixtures/processes/cpu-time.ts'
 import { recordingLogger, rest, say, start, taskIn } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -129,7 +129,7 @@ await t.test('values under names of secrets are removed at any depth, and others
       [1, 'one']
     ])
   }
-  t.strictSame(redacted(details), {
+  t.strictSame(redactValue(details), {
     taskId: 't',
     n: 1,
     yes: true,
@@ -157,7 +157,7 @@ await t.test('an error stays an error without the secrets of its message, stack,
     token: SECRET,
     config: { headers: { authorization: SECRET } }
   })
-  const shown = redacted({ error }) as { error: AggregateError & { cause: Error; config: object } }
+  const shown = redactValue({ error }) as { error: AggregateError & { cause: Error; config: object } }
   t.notMatch(inspect(shown, { depth: 20, showHidden: true }), SECRET)
   t.ok(shown.error instanceof Error)
   t.strictSame(
@@ -171,11 +171,14 @@ await t.test('an error stays an error without the secrets of its message, stack,
     errors: [{ message: 'Bearer [redacted]' }]
   })
   t.match(shown.error.stack, /^AggregateError: Bearer \[redacted\]\n +at .*redacting\.test/)
-  t.match(redacted(new DOMException('x', 'AbortError')), { name: 'AbortError', message: 'x' })
-  t.match(redacted(Object.create(Error.prototype, { message: { value: 'made by hand' } })), new Error('made by hand'))
-  t.match(redacted(runInNewContext('new RangeError("elsewhere")')), new Error('elsewhere'))
-  t.match(redacted(new A2AError('Overloaded', 'later')), { name: 'A2AError', code: 'Overloaded', message: 'later' })
-  t.equal('cause' in (redacted(new Error('x')) as Error), false)
+  t.match(redactValue(new DOMException('x', 'AbortError')), { name: 'AbortError', message: 'x' })
+  t.match(
+    redactValue(Object.create(Error.prototype, { message: { value: 'made by hand' } })),
+    new Error('made by hand')
+  )
+  t.match(redactValue(runInNewContext('new RangeError("elsewhere")')), new Error('elsewhere'))
+  t.match(redactValue(new A2AError('Overloaded', 'later')), { name: 'A2AError', code: 'Overloaded', message: 'later' })
+  t.equal('cause' in (redactValue(new Error('x')) as Error), false)
   t.end()
 })
 
@@ -196,28 +199,28 @@ await t.test('any value gives a result of limited size', t => {
   const error = Object.defineProperty(new Error('x'), 'message', { get: trap })
   const shared = { a: 1 }
   const polluted = JSON.parse('{"__proto__":{"admin":true}}') as object
-  t.strictSame(redacted({ cycle, own, proxy, halfProxy, twice: [shared, shared] }), {
+  t.strictSame(redactValue({ cycle, own, proxy, halfProxy, twice: [shared, shared] }), {
     cycle: { name: 'c', self: '[circular]' },
     own: { fine: 1, bad: '[unreadable]' },
     proxy: '[unreadable]',
     halfProxy: { a: '[unreadable]' },
     twice: [shared, shared]
   })
-  t.match(redacted(error), { message: '[unreadable]' })
-  t.equal((redacted(polluted) as { admin?: boolean }).admin, undefined)
+  t.match(redactValue(error), { message: '[unreadable]' })
+  t.equal((redactValue(polluted) as { admin?: boolean }).admin, undefined)
   let deep: unknown = 'end'
   for (let i = 0; i < 100_000; i += 1) deep = { deep }
-  t.strictSame(redacted(deep), { deep: { deep: { deep: { deep: { deep: { deep: '[more]' } } } } } })
+  t.strictSame(redactValue(deep), { deep: { deep: { deep: { deep: { deep: { deep: '[more]' } } } } } })
   let chain = new Error('end')
   for (let i = 0; i < 1000; i += 1) chain = new Error(`${i}`, { cause: chain })
-  t.ok(inspect(redacted(chain), { depth: 100 }).length < 20_000)
-  t.equal((redacted(Array.from({ length: 1_000_000 }, (_, i) => i)) as unknown[]).length, 65)
+  t.ok(inspect(redactValue(chain), { depth: 100 }).length < 20_000)
+  t.equal((redactValue(Array.from({ length: 1_000_000 }, (_, i) => i)) as unknown[]).length, 65)
   t.equal(
-    Object.keys(redacted(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i]))) as object).length,
+    Object.keys(redactValue(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i]))) as object).length,
     65
   )
   const wide = Array.from({ length: 64 }, () => Array.from({ length: 64 }, () => ({})))
-  t.equal((JSON.stringify(redacted(wide)).match(/\{\}/g) ?? []).length < 1000, true)
+  t.equal((JSON.stringify(redactValue(wide)).match(/\{\}/g) ?? []).length < 1000, true)
   for (const value of [
     'x',
     1,
@@ -231,7 +234,7 @@ await t.test('any value gives a result of limited size', t => {
     Promise.resolve(),
     /x/
   ])
-    t.doesNotThrow(() => redacted(value))
+    t.doesNotThrow(() => redactValue(value))
   t.end()
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { memoryStore } from '../../../runtime/index.ts'
-import { PatientReads } from '../../../runtime/store/patient-reads.ts'
+import { RetryingReads } from '../../../runtime/store/patient-reads.ts'
 import { rest } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
@@ -18,7 +18,7 @@ function reads(...errors: Error[]) {
     if (error) throw error
     return store.readMessages(...args)
   }
-  const patient = new PatientReads({ ...store, readMessages }, clock)
+  const patient = new RetryingReads({ ...store, readMessages }, clock)
   return { clock, counts, patient, read: () => patient.readMessages({ ...WHOSE, contextId: 'c' }, 10) }
 }
 
@@ -43,7 +43,7 @@ await t.test('a read is repeated while the database is away, at growing interval
 })
 
 await t.test('each read of work is one of the store', async t => {
-  const reads = new PatientReads(memoryStore(), new TestClock())
+  const reads = new RetryingReads(memoryStore(), new TestClock())
   const key = { ...WHOSE, contextId: 'c' }
   t.equal(await reads.readTask(WHOSE, 'x'), undefined)
   t.strictSame(

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
-import { Connections } from '../../../runtime/access/quotas.ts'
+import { ConnectionNames } from '../../../runtime/access/quotas.ts'
 import { defaultLimits } from '../../../runtime/access/limits.ts'
 import { contextLogic } from '../../../runtime/contexts/context-logic.ts'
 import { ContextRegistry } from '../../../runtime/contexts/context-registry.ts'
@@ -15,7 +15,7 @@ import { subscribeToTask } from '../../../runtime/operations/tasks.ts'
 import { ReleasingMap } from '../../../runtime/primitives/collections.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { TaskSubscriptions } from '../../../runtime/streams/subscriptions.ts'
-import { TaskStream, type Opened } from '../../../runtime/streams/task-stream.ts'
+import { TaskStream, type OpenedStream } from '../../../runtime/streams/task-stream.ts'
 import { Counters } from '../../../runtime/telemetry/counters.ts'
 import { TaskLoads } from '../../../runtime/work/task-loads.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
@@ -194,7 +194,7 @@ await t.test('a call after closing is refused with Overloaded', async t => {
 await t.test('ended streams and calls leave no listener, however they ended', async t => {
   const { feeds, services } = assembled(t)
   const call = (more: CallContext = {}) => admit('sendMessage', say('a boat'), more)
-  const stream = (open: () => Promise<Opened>) => new TaskStream(open, error => error)
+  const stream = (open: () => Promise<OpenedStream>) => new TaskStream(open, error => error)
   const subscribed = (request: unknown, more: CallContext = {}) =>
     stream(() => subscribeToTask(services, admit('subscribeToTask', request, more)))
   t.equal(feeds.size, 0)
@@ -358,7 +358,7 @@ function assembled(t: Test) {
       ...shared,
       contexts,
       sendsUnderWay: new ReleasingMap<never>(),
-      connections: new Connections(),
+      connections: new ConnectionNames(),
       takesMessages: false,
       dedupe: false,
       inputModes: inputModesOf(agent.card)

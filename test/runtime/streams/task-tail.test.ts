@@ -263,9 +263,9 @@ await t.test('a feed informs only its listeners, and a listener may be removed t
   const heard: string[] = []
   const listener = (name: string) => ({
     scope: { tenant: '', principal: 'anna' },
-    told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`),
-    advanced: () => {},
-    closed: () => void heard.push(`${name} closed`)
+    onEvents: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`),
+    onGap: () => {},
+    onClosed: () => void heard.push(`${name} closed`)
   })
   const [one, two, three, other] = [listener('one'), listener('two'), listener('three'), listener('other')]
   for (const each of [one, two, three]) feeds.listen('t', each)

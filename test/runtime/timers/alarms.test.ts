@@ -1,6 +1,6 @@
 import t from 'tap'
 import { fromCallback } from 'xstate'
-import { familyOf, hostOf, type ActorHost } from '../../../runtime/commits/actor-host.ts'
+import { taskIdOf, hostOf, type ActorHost } from '../../../runtime/commits/actor-host.ts'
 import { memoryStore, setupWork } from '../../../runtime/index.ts'
 import { unrefTimer, withLongTimers } from '../../../runtime/ports/clock.ts'
 import type { Store } from '../../../runtime/store/store.ts'
@@ -188,7 +188,7 @@ await t.test('a task’s alarms', async t => {
   /** Work that hands its host to the test, and its id. */
   const hosted = () => {
     const hosts: { host: ActorHost; taskId: string }[] = []
-    const hand = fromCallback(({ system, self }) => void hosts.push({ host: hostOf(system), taskId: familyOf(self) }))
+    const hand = fromCallback(({ system, self }) => void hosts.push({ host: hostOf(system), taskId: taskIdOf(self) }))
     const work = setupWork({ actors: { hand } }).createMachine({
       initial: 'handing',
       states: {

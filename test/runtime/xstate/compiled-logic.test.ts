@@ -28,8 +28,8 @@ import {
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
 import { hearError } from '../../../runtime/xstate/actor-system.ts'
-import { compiled } from '../../../runtime/xstate/compiled-machine.ts'
-import { newActor, tell } from '../../../runtime/xstate/lean-actor.ts'
+import { compileMachine } from '../../../runtime/xstate/compiled-machine.ts'
+import { newActor, sendToActor } from '../../../runtime/xstate/lean-actor.ts'
 import { same, type Chart } from '../../fixtures/charts/chart-paths.ts'
 import { sightsOf, testCompiled, WATCHES } from '../../fixtures/charts/compiled-paths.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -336,7 +336,7 @@ await t.test('enqueueActions gets the same arguments, and its actions run in the
     events: () => [],
     memory: () => null
   })
-  const sights = [child, compiled(child)].map(logic =>
+  const sights = [child, compileMachine(child)].map(logic =>
     sightsOf(
       parent(logic),
       false,
@@ -375,7 +375,7 @@ await t.test('an inspector that comes within a macrostep sees the microsteps tha
         last: { actions: assign({ n: 4 }) }
       }
     } as never)
-    newActor(isCompiled ? compiled(machine) : machine, {})
+    newActor(isCompiled ? compileMachine(machine) : machine, {})
       .start()
       .send({ type: 'look' })
     return [...seen, ...snapshots.map(({ value, context }) => [value, context])]
@@ -406,7 +406,7 @@ await t.test('a chart that ends at once, or lacks context or output, stays equal
 })
 
 await t.test('the pure functions agree too, also on hand-made and final snapshots', async t => {
-  const both = [odd, compiled(odd)] as const
+  const both = [odd, compileMachine(odd)] as const
   const seen = both.map(machine => {
     const [first, effects] = initialTransition(machine, { n: 1 })
     const given = machine.resolveState({ value: { outer: { c: 'deep' } }, context: { n: 3, log: [] } })
@@ -430,8 +430,8 @@ await t.test('the pure functions agree too, also on hand-made and final snapshot
   t.equal(seen[1], seen[0])
   t.throws(
     () =>
-      compiled(odd).transition(
-        { ...compiled(odd).resolveState({ value: 'other', context: { n: 1, log: [] } }), _nodes: [] },
+      compileMachine(odd).transition(
+        { ...compileMachine(odd).resolveState({ value: 'other', context: { n: 1, log: [] } }), _nodes: [] },
         { type: 'go' },
         {} as never
       ),
@@ -440,7 +440,7 @@ await t.test('the pure functions agree too, also on hand-made and final snapshot
 })
 
 await t.test('delays pass alike', async t => {
-  const seen = [odd, compiled(odd)].map(machine => {
+  const seen = [odd, compileMachine(odd)].map(machine => {
     const clock = new TestClock()
     const actor = newActor(machine, { input: { n: 1 }, clock }).start()
     actor.send({ type: 'go.away' })
@@ -453,7 +453,7 @@ await t.test('delays pass alike', async t => {
 })
 
 await t.test('an event without effect keeps the same snapshot object, whatever is sent and emitted', async t => {
-  for (const machine of [odd, compiled(odd)]) {
+  for (const machine of [odd, compileMachine(odd)]) {
     const actor = newActor(machine, { input: { n: 1 } }).start()
     for (const type of ['unknown', 'go.b', 'xstate.done.actor.nobody', 'forward']) {
       const before = actor.getSnapshot()
@@ -500,7 +500,7 @@ await t.test('an actor with onSnapshot stays equal, also by its system id', asyn
 })
 
 await t.test('a lean actor has the members of an actor of XState', async t => {
-  const chart = compiled(
+  const chart = compileMachine(
     createMachine(
       {
         initial: 'a',
@@ -572,7 +572,7 @@ await t.test('a lean actor has the members of an actor of XState', async t => {
       }
       const { _actorScope: scope } = own
       t.equal(own._stopProcedure(), actor, 'an actor may be stopped twice')
-      const over = make(compiled(createMachine({ initial: 'a', states: { a: { type: 'final' } } })), {
+      const over = make(compileMachine(createMachine({ initial: 'a', states: { a: { type: 'final' } } })), {
         systemId: 'over'
       })
       seen.push(over.system.get('over'), over.systemId)
@@ -615,12 +615,12 @@ await t.test('a listener hears of the error that ends an actor, of a chart that 
       }
     }
   })
-  for (const chart of [failing, compiled(failing)]) {
+  for (const chart of [failing, compileMachine(failing)]) {
     const heard: unknown[] = []
     const actor = newActor<AnyStateMachine>(chart, {})
     hearError(actor, { failed: error => void heard.push(String(error)) })
     actor.start()
-    tell(actor, { type: 'fail' })
+    sendToActor(actor, { type: 'fail' })
     t.strictSame([heard, actor.getSnapshot().status], [['Error: a broken action'], 'error'])
   }
 })
@@ -640,9 +640,9 @@ await t.test('a chart that is not flat is returned unchanged', async t => {
   }
   for (const [name, config] of Object.entries(charts)) {
     const machine: AnyStateMachine = createMachine(config)
-    t.equal(compiled(machine), machine, name)
+    t.equal(compileMachine(machine), machine, name)
   }
-  t.not(compiled(createMachine(state)), createMachine(state))
+  t.not(compileMachine(createMachine(state)), createMachine(state))
 })
 
 await t.test('compiled tasks in a compiled context equal the originals in events and snapshots', async t => {
@@ -671,7 +671,7 @@ await t.test('compiled tasks in a compiled context equal the originals in events
       t,
       walks.map(walk => ({
         name: walk.map(({ type }) => type).join(', '),
-        found: WATCHES.map(by => sightsOf(chartOf(compiled(task)), true, walk, restoring, by)),
+        found: WATCHES.map(by => sightsOf(chartOf(compileMachine(task)), true, walk, restoring, by)),
         wanted: WATCHES.map(by => sightsOf(chartOf(task), false, walk, restoring, by))
       }))
     )

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { createMachine, fromTransition, type AnyStateMachine } from 'xstate'
-import { compiled } from '../../../runtime/xstate/compiled-machine.ts'
-import { isTrusted, TESTED_MINOR, versionIn } from '../../../runtime/xstate/self-check.ts'
+import { compileMachine } from '../../../runtime/xstate/compiled-machine.ts'
+import { isTrusted, TESTED_MINOR, packageVersionIn } from '../../../runtime/xstate/self-check.ts'
 
 type Compile = (machine: AnyStateMachine) => AnyStateMachine
 
@@ -36,9 +36,9 @@ function withMethod<Name extends 'transition' | 'getPersistedSnapshot'>(
 }
 
 await t.test('the installed minor is the tested one, and its patch releases are not checked', t => {
-  t.match(versionIn('xstate/package.json'), new RegExp(`^5\\.${TESTED_MINOR}\\.`))
+  t.match(packageVersionIn('xstate/package.json'), new RegExp(`^5\\.${TESTED_MINOR}\\.`))
   t.ok(isTrusted(WRONG['is not made'] as Compile, `5.${TESTED_MINOR}.99`))
-  t.equal(versionIn('xstate/no-such-file.json'), undefined)
+  t.equal(packageVersionIn('xstate/no-such-file.json'), undefined)
   t.end()
 })
 
@@ -48,7 +48,7 @@ await t.test('under other versions of XState charts are compiled if both forms a
     let count = 0
     const counted: Compile = machine => {
       count += 1
-      return compiled(machine)
+      return compileMachine(machine)
     }
     t.ok(isTrusted(counted, version), `with ${version}`)
     t.equal(count, 1, 'it is checked')
@@ -59,8 +59,8 @@ await t.test('under other versions of XState charts are compiled if both forms a
 
 await t.test('charts are not compiled where compilation is not trusted', t => {
   const machine = createMachine({ initial: 'on', states: { on: { on: { next: 'off' } }, off: {} } })
-  t.equal(compiled(machine, false), machine)
-  t.not(compiled(machine, true), machine)
+  t.equal(compileMachine(machine, false), machine)
+  t.not(compileMachine(machine, true), machine)
   t.end()
 })
 

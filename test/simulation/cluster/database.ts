@@ -10,7 +10,7 @@ import {
   NOW,
   OTHER,
   TAKE,
-  versionIn,
+  parseNodeVersion,
   VERSIONS
 } from '../../../adapters/cluster/placement/statements.ts'
 import type { PostgresQuery } from '../../../adapters/postgres/session/pool.ts'
@@ -286,7 +286,7 @@ export class Database {
     return shards.flatMap((shard, i) => {
       const owner = this.#owners.get(shard)
       if (owner && owner !== backend) return []
-      if (!isAsNew(versionIn(newest[i]), versionIn(this.#versions[shard]))) return [[String(shard), null]]
+      if (!isAsNew(parseNodeVersion(newest[i]), parseNodeVersion(this.#versions[shard]))) return [[String(shard), null]]
       this.#owners.set(shard, backend)
       backend.shards.add(shard)
       const epoch = (this.#epochs[shard] ?? 0) + 1

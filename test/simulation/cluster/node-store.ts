@@ -1,6 +1,6 @@
 import type { PostgresPlacement } from '../../../adapters/cluster/placement/postgres-placement.ts'
 import type { PostgresPool, PostgresQuery } from '../../../adapters/postgres/session/pool.ts'
-import { isLost, Session, toStoreError, troubleOf } from '../../../adapters/postgres/session/session.ts'
+import { isLost, Session, toStoreError, classifyPostgresError } from '../../../adapters/postgres/session/session.ts'
 import { shardOf } from '../../../adapters/postgres/write/row-shapes.ts'
 import type { Commit, Store } from '../../../runtime/store/store.ts'
 import type { Disk } from '../disk.ts'
@@ -58,7 +58,7 @@ export function nodeStore(placement: PostgresPlacement, pool: PostgresPool): Sto
       return value
     } catch (error) {
       session?.close()
-      if (isAgain || troubleOf(error) !== 'away') throw toStoreError(error, 'the database')
+      if (isAgain || classifyPostgresError(error) !== 'away') throw toStoreError(error, 'the database')
       return read(name, args, true)
     }
   }

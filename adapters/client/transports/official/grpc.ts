@@ -5,13 +5,13 @@ import { type Calls, parameters03, serviceParameters } from '../../calls.ts'
 import { isPlainHost } from '../../hosts.ts'
 import { backOffOptions, currentHeaders, type PlacedOptions } from '../../options.ts'
 import { ConnectionLost } from '../../retries/lost-errors.ts'
-import { CarriedCalls } from '../../retries/retried-calls.ts'
+import { HttpCalls } from '../../retries/retried-calls.ts'
 import { TransportState } from '../../retries/transport-state.ts'
-import { type AgentTransport, fromRpcStatus, type ResponseSink } from '../http.ts'
+import { type AgentTransport, fromRpcStatus, type ResponseReceiver } from '../http.ts'
 import {
   type Grpc,
   importPeer,
-  perform,
+  performRequest,
   type Sdk,
   type SdkGrpcClient,
   type SdkLegacyGrpc,
@@ -26,7 +26,7 @@ const DETAILS = 'grpc-status-details-bin'
 
 /** A pending request, and the details of its error. */
 interface Exchange {
-  readonly hearer: ResponseSink
+  readonly hearer: ResponseReceiver
   details: readonly object[]
 }
 
@@ -79,9 +79,9 @@ export async function loadGrpc(
   ])
   const dialect = await loadDialect(sdk)
   return async (url, options, isReliable) =>
-    new CarriedCalls({
-      carrier: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect),
-      way: new TransportState(url, isReliable),
+    new HttpCalls({
+      transport: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect),
+      state: new TransportState(url, isReliable),
       backOff: backOffOptions(options)
     })
 }
@@ -93,7 +93,7 @@ async function grpcCarrier(
   dialect: GrpcDialect
 ): Promise<AgentTransport> {
   const { sdk, grpc } = peers
-  const { target, isPlain } = addressOf(url)
+  const { target, isPlain } = grpcTargetOf(url)
   const exchanges = new Map<string, Exchange>()
   const transport = await dialect.open(target, {
     grpcChannelCredentials: isPlain ? grpc.credentials.createInsecure() : grpc.credentials.createSsl(),
@@ -101,7 +101,7 @@ async function grpcCarrier(
   })
   let lastRequest = 0
   return {
-    carry: async (frame, hearer, signal) => {
+    send: async (frame, hearer, signal) => {
       const request = String((lastRequest += 1))
       const parameters = checked(grpc, {
         ...currentHeaders(options),
@@ -110,8 +110,11 @@ async function grpcCarrier(
       const exchange: Exchange = { hearer, details: [] }
       exchanges.set(request, exchange)
       try {
-        const told: Pick<ResponseSink, 'result'> = { result: value => hearer.result(dialect.result(value)) }
-        await perform(sdk, transport, frame, told, { signal, serviceParameters: { ...parameters, [REQUEST]: request } })
+        const told: Pick<ResponseReceiver, 'result'> = { result: value => hearer.result(dialect.result(value)) }
+        await performRequest(sdk, transport, frame, told, {
+          signal,
+          serviceParameters: { ...parameters, [REQUEST]: request }
+        })
       } catch (error) {
         throw isA2AError(error) ? error : grpcError(grpc, error, exchange.details)
       } finally {
@@ -152,7 +155,7 @@ function listenIn(
           onReceiveStatus: (status, pass) => {
             const [details] = status.metadata.get(DETAILS)
             status.metadata.remove(DETAILS)
-            if (exchange && details instanceof Uint8Array) exchange.details = detailsOf(wire, details)
+            if (exchange && details instanceof Uint8Array) exchange.details = statusDetailsOf(wire, details)
             pass(status)
           }
         })
@@ -161,7 +164,7 @@ function listenIn(
 }
 
 /** The details of a status; empty if they are malformed. */
-export function detailsOf(wire: Wire, status: Uint8Array): object[] {
+export function statusDetailsOf(wire: Wire, status: Uint8Array): object[] {
   try {
     return detailsIn(wire, status)
   } catch {
@@ -195,7 +198,7 @@ function checked({ Metadata }: Grpc, headers: Readonly<Record<string, string>>):
  * The gRPC target of a URL, and whether it is used without TLS. The target names DNS explicitly, since gRPC supports other resolvers,
  * and headers may only go to the checked origin. Throws InvalidAgentResponse for an invalid URL.
  */
-export function addressOf(url: string): { target: string; isPlain: boolean } {
+export function grpcTargetOf(url: string): { target: string; isPlain: boolean } {
   const [, scheme = '', host = '', port] =
     /^(?:(grpcs?|https?):\/\/)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?\/?$/i.exec(url) ?? []
   if (host === '')

@@ -11,7 +11,7 @@ import { checkPackages } from '../../../peers/installed-packages.ts'
 import type { PackageName } from '../../../peers/tested-packages.ts'
 import type { RequestFrame } from '../../requests.ts'
 import { notIn03 } from '../http-03.ts'
-import type { ResponseSink } from '../http.ts'
+import type { ResponseReceiver } from '../http.ts'
 
 type Unary = (sdk: Sdk, transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
 
@@ -70,11 +70,11 @@ const UNARY: ReadonlyMap<string, Unary> = new Map(
 )
 
 /** Performs a request with the official client, and passes results to `hearer` as wire JSON. */
-export async function perform(
+export async function performRequest(
   sdk: Sdk,
   transport: Transport,
   { method, params }: RequestFrame,
-  hearer: Pick<ResponseSink, 'result'>,
+  hearer: Pick<ResponseReceiver, 'result'>,
   options: RequestOptions
 ): Promise<void> {
   const tell = async (events: AsyncIterable<StreamResponse>) => {

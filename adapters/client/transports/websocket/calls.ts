@@ -8,7 +8,7 @@ import { backOffOptions, type PlacedOptions } from '../../options.ts'
 import { type ClientRequest, type RequestFrame, StreamRequest, UnaryRequest } from '../../requests.ts'
 import { cutOff, inDoubt, mayPass } from '../../retries/lost-errors.ts'
 import { BackOff } from '../../retries/transport-state.ts'
-import { Link, type LinkOptions, type LinkUser } from './link.ts'
+import { ReconnectingLink, type LinkOptions, type LinkUser } from './link.ts'
 import { openSocket } from './socket.ts'
 
 /** Connects to a `ws:` URL. */
@@ -37,7 +37,7 @@ interface Pending {
  * the frame from `again`, or fails with an error.
  */
 export class ClientCalls implements Calls, LinkUser {
-  readonly link: Link
+  readonly link: ReconnectingLink
   readonly url: string
   readonly #options: LinkOptions
   readonly #extensions: readonly string[]
@@ -52,7 +52,7 @@ export class ClientCalls implements Calls, LinkUser {
 
   /** `extensions` are activated in addition to the reliability extension. */
   constructor(options: LinkOptions, extensions: readonly string[]) {
-    this.link = new Link(options, this)
+    this.link = new ReconnectingLink(options, this)
     this.#options = options
     this.url = options.url
     this.#extensions = extensions

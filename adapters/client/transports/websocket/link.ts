@@ -32,7 +32,7 @@ const SIGN_OF_LIFE_MS = 10_000
 const FINAL_CODES: readonly number[] = [1002, 1003, 1007, 1008, 1009, 4401, 4403]
 
 /** A connection that is reopened when it is lost, until it is closed or the time limit for retries has passed. */
-export class Link {
+export class ReconnectingLink {
   readonly #options: LinkOptions
   readonly #user: LinkUser
   readonly #backOff: BackOff

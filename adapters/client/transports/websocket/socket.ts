@@ -5,7 +5,7 @@ import { WEBSOCKET_SUBPROTOCOL } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
 import { currentAddress, currentHeaders, type PlacedOptions } from '../../options.ts'
 import { jsonRpcErrorIn, passingError } from '../http.ts'
-import { opened, type ClientSocket } from './client-socket.ts'
+import { waitUntilOpen, type ClientSocket } from './client-socket.ts'
 
 /** The maximum length of a refused handshake's body that is read. */
 const REFUSAL_BYTES = 16 * 1024
@@ -22,7 +22,7 @@ export async function openSocket(url: string, options: PlacedOptions, signal: Ab
     headers,
     perMessageDeflate: false
   })
-  return opened(socket, url, signal, reject => tellRefusal(socket, url, reject))
+  return waitUntilOpen(socket, url, signal, reject => tellRefusal(socket, url, reject))
 }
 
 /** Calls `refused` with the error if the handshake is answered with anything but 101. */

@@ -4,7 +4,7 @@ import type { Message } from '../../../../machines/protocol/parts.ts'
 import { isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { AgentClient } from '../../../client/agent-client.ts'
-import { placeOf } from '../../../client/requests.ts'
+import { taskReferenceOf } from '../../../client/requests.ts'
 import { taskChanges, tasks } from '../feed/known.ts'
 import { talk } from '../feed/known-contexts.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
@@ -135,6 +135,6 @@ function oneAtATime(work: () => Promise<void>): () => Promise<void> {
 }
 
 function loggedEvent(event: StreamResponse): TaskEvent | undefined {
-  const { taskId = '', generation = 0 } = placeOf(event)
+  const { taskId = '', generation = 0 } = taskReferenceOf(event)
   return 'statusUpdate' in event || 'artifactUpdate' in event ? { taskId, generation, update: event } : undefined
 }

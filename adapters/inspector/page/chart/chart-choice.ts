@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import type { ActorRow, Chart, Step } from '../../feed.ts'
+import type { ActorRow, Chart, ActorStep } from '../../feed.ts'
 import { hello } from '../feed/feed.ts'
 import { log } from '../agent/task-log.ts'
 import { actors, steps } from '../feed/known.ts'
@@ -74,12 +74,12 @@ function isSeen(choice: ChartChoice): boolean {
 
 /** The steps of an actor in its chart: by session, or those of a task whose states all belong to the chart. */
 function stepsOf(
-  steps: readonly Step[],
+  steps: readonly ActorStep[],
   who: { readonly sessionId: string } | { readonly taskId: string },
   chartStates: ReadonlySet<string>
-): Step[] {
+): ActorStep[] {
   const isIts =
-    'sessionId' in who ? ({ to }: Step) => to === who.sessionId : ({ taskId }: Step) => taskId === who.taskId
+    'sessionId' in who ? ({ to }: ActorStep) => to === who.sessionId : ({ taskId }: ActorStep) => taskId === who.taskId
   return steps.filter(
     step =>
       isIts(step) && step.states !== undefined && step.states.length > 0 && step.states.every(id => chartStates.has(id))

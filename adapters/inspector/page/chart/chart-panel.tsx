@@ -7,11 +7,11 @@ import { taskId } from '../selection.ts'
 import { isNewest, stepsUntilThen } from '../time/generation.ts'
 import { choice, chosenKey, chosenSteps, choices, choiceText, isRebuilt, unseenText } from './chart-choice.ts'
 import { ChartPicture, type ChartMarks } from './chart-picture.tsx'
-import { pathOf, stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
+import { chartPathOf, stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
 
 const path = computed(() => {
   const { actor } = choice.value ?? {}
-  return pathOf(
+  return chartPathOf(
     stepsUntilThen(chosenSteps.value),
     isNewest.value && actor && actor.states.length > 0 ? actor.states : undefined
   )
@@ -19,7 +19,7 @@ const path = computed(() => {
 const marks = computed(() => pathMarks(path.value))
 
 /** The marks of a path in its chart. */
-export function pathMarks({ active, visited, taken, last }: ChartPath): ChartMarks {
+export function pathMarks({ active, visited, transitions: taken, last }: ChartPath): ChartMarks {
   return {
     states: id => [...(active.includes(id) ? ['active'] : []), ...(visited.has(id) ? ['visited'] : [])],
     transitions: name => [...(taken.has(name) ? ['taken'] : []), ...(last.includes(name) ? ['last'] : [])]

@@ -1,6 +1,6 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, FromPage, Heat, Hello, Nodes } from '../../feed.ts'
-import type { Coverage, Proving, Testing } from '../../test-result.ts'
+import type { Authorized, FromHub, FromPage, HeatAnswer, Hello, Nodes } from '../../feed.ts'
+import type { ChartCoverage, Proving, TestProgress } from '../../test-result.ts'
 import { setClock } from '../frame/time.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { feedUrl } from '../page-settings.ts'
@@ -24,16 +24,16 @@ import {
 export const hello = signal<Hello | undefined>(undefined)
 
 /** The coverage of the last `taskchart test`. */
-export const coverage = signal<Coverage | undefined>(undefined)
+export const coverage = signal<ChartCoverage | undefined>(undefined)
 
 /** The progress of the tests that a page asked for, or how they ended. */
-export const testing = signal<Testing | undefined>(undefined)
+export const testing = signal<TestProgress | undefined>(undefined)
 
 /** The last proof of the agent's properties, or that one runs. */
 export const proving = signal<Proving | undefined>(undefined)
 
 /** The transitions that tasks took, as of the last answer. */
-export const heat = signal<Heat | undefined>(undefined)
+export const heat = signal<HeatAnswer | undefined>(undefined)
 
 /** The nodes of the cluster, as of the last answer. */
 export const nodes = signal<Nodes | undefined>(undefined)

@@ -1,17 +1,17 @@
 import { signal } from '@preact/signals'
-import type { ActorRow, Frame, Step, TaskRow } from '../../feed.ts'
+import type { ActorRow, TrafficFrame, ActorStep, InspectedTask } from '../../feed.ts'
 
 /** The maximum number of frames. */
 const MOST_FRAMES = 2000
 
 /** The newest frames, in order. */
-export const frames = signal<readonly Frame[]>([])
+export const frames = signal<readonly TrafficFrame[]>([])
 
 /** The number of frames that were dropped because this page was too slow. */
 export const missedFrames = signal(0)
 
 /** Adds frames; known ones are ignored. */
-export function noteFrames(more: readonly Frame[]): void {
+export function noteFrames(more: readonly TrafficFrame[]): void {
   const last = frames.peek().at(-1)?.n ?? 0
   frames.value = [...frames.peek(), ...more.filter(({ n }) => n > last)].slice(-MOST_FRAMES)
 }
@@ -26,7 +26,7 @@ export function forgetFrames(): void {
 const MOST_TASKS = 10_000
 
 /** The tasks by id. Readers watch `taskChanges`. */
-export const tasks = new Map<string, TaskRow>()
+export const tasks = new Map<string, InspectedTask>()
 
 /** The number of tasks that were not listed because too many were opened. */
 export const missedTasks = signal(0)
@@ -35,7 +35,7 @@ export const missedTasks = signal(0)
 export const taskChanges = signal(0)
 
 /** Adds and removes tasks. `isAll`: drops all others. */
-export function noteTasks(rows: readonly TaskRow[], removed: readonly string[], isAll: boolean): void {
+export function noteTasks(rows: readonly InspectedTask[], removed: readonly string[], isAll: boolean): void {
   if (isAll) tasks.clear()
   for (const row of rows) tasks.set(row.taskId, row)
   for (const taskId of removed) tasks.delete(taskId)
@@ -55,7 +55,7 @@ const MOST_STEPS = 2000
 export const actors = signal<readonly ActorRow[]>([])
 
 /** The steps of the watched context, in order. */
-export const steps = signal<readonly Step[]>([])
+export const steps = signal<readonly ActorStep[]>([])
 
 /** The number of missing steps of the watched context: too many for this page, or too old. */
 export const missedSteps = signal(0)
@@ -76,7 +76,7 @@ export function noteActors(rows: readonly ActorRow[], gone: readonly string[], i
 }
 
 /** Adds steps; known ones are ignored. */
-export function noteSteps(more: readonly Step[]): void {
+export function noteSteps(more: readonly ActorStep[]): void {
   const last = steps.peek().at(-1)?.n ?? 0
   const fresh = more.filter(({ n }) => n > last)
   if (fresh.length > 0) steps.value = [...steps.peek(), ...fresh].slice(-MOST_STEPS)

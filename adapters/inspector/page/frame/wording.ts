@@ -22,7 +22,7 @@ export function errorText(error: unknown): string {
 }
 
 /** A number with its noun, as in `1 task` and `2 tasks`. */
-export function counted(count: number, noun: string): string {
+export function countText(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
 }
 

@@ -1,9 +1,9 @@
 import { computed, effect, signal } from '@preact/signals'
-import type { Frame } from '../../feed.ts'
+import type { TrafficFrame } from '../../feed.ts'
 import { hello, wantsFrames } from '../feed/feed.ts'
 import { forgetFrames, frames, missedFrames } from '../feed/known.ts'
 import { timeText } from '../frame/time.ts'
-import { counted, jsonText, sizeText } from '../frame/wording.ts'
+import { countText, jsonText, sizeText } from '../frame/wording.ts'
 import { Paste, sendLine } from '../frame/paste.tsx'
 import { part } from '../selection.ts'
 import { VirtualList } from '../virtual-list.tsx'
@@ -14,7 +14,7 @@ const search = signal('')
 const connection = signal('')
 const direction = signal('')
 const isPaused = signal(false)
-const chosen = signal<Frame | undefined>(undefined)
+const chosen = signal<TrafficFrame | undefined>(undefined)
 
 const connections = computed(() => [...new Set(frames.value.map(({ connection }) => connection))])
 const shown = computed(() =>
@@ -72,8 +72,8 @@ export function FramesPanel() {
         <span class="tools-gap" />
         <span class="quiet">
           {missedFrames.value > 0
-            ? `${counted(shown.value.length, 'frame')}, ${missedFrames.value} missed`
-            : counted(shown.value.length, 'frame')}
+            ? `${countText(shown.value.length, 'frame')}, ${missedFrames.value} missed`
+            : countText(shown.value.length, 'frame')}
         </span>
       </div>
       <VirtualList
@@ -101,11 +101,11 @@ export function FramesPanel() {
   )
 }
 
-function frameKey({ n }: Frame): string {
+function frameKey({ n }: TrafficFrame): string {
   return String(n)
 }
 
-function FrameLine({ frame }: { readonly frame: Frame }) {
+function FrameLine({ frame }: { readonly frame: TrafficFrame }) {
   const { what, id, isError } = factsOf(frame)
   return (
     <>
@@ -125,7 +125,7 @@ function FrameLine({ frame }: { readonly frame: Frame }) {
   )
 }
 
-function FrameDetail({ frame }: { readonly frame: Frame }) {
+function FrameDetail({ frame }: { readonly frame: TrafficFrame }) {
   const { direction, connection, bytes, text, atMs } = frame
   const isCut = new TextEncoder().encode(text).length < bytes
   return (
@@ -159,10 +159,10 @@ interface FrameFacts {
   readonly isError: boolean
 }
 
-const known = new WeakMap<Frame, FrameFacts>()
+const known = new WeakMap<TrafficFrame, FrameFacts>()
 
 /** Summarises a frame, whose text may be cut. Cached. */
-function factsOf(frame: Frame): FrameFacts {
+function factsOf(frame: TrafficFrame): FrameFacts {
   const before = known.get(frame)
   if (before) return before
   const facts = read(frame.text)
@@ -172,13 +172,13 @@ function factsOf(frame: Frame): FrameFacts {
 
 /** Filters frames by connection, direction, and text. */
 function shownFrames(
-  frames: readonly Frame[],
+  frames: readonly TrafficFrame[],
   {
     connection,
     direction,
     search
   }: { readonly connection: string; readonly direction: string; readonly search: string }
-): Frame[] {
+): TrafficFrame[] {
   const wanted = search.toLowerCase()
   return frames.filter(frame => {
     if (connection !== '' && frame.connection !== connection) return false

@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks'
 import type { SeenNodes, SeenShard } from '../../nodes-seen.ts'
 import { askHub, nodes } from '../feed/feed.ts'
 import { agoText, nowMs, spanText, timeText } from '../frame/time.ts'
-import { counted, shortId } from '../frame/wording.ts'
+import { countText, shortId } from '../frame/wording.ts'
 import { taskId } from '../selection.ts'
 
 /** The interval at which the nodes are requested while they are shown. */
@@ -40,7 +40,7 @@ export function NodesPanel() {
   return (
     <div class="panel nodes-panel" tabIndex={0} role="region" aria-label="Nodes">
       {seen.way && seen.way.taskId === task && <Way way={seen.way} self={seen.self} />}
-      <h2>{`${counted(seen.nodes.length, 'node')}, ${counted(
+      <h2>{`${countText(seen.nodes.length, 'node')}, ${countText(
         seen.nodes.reduce((sum, { shards }) => sum + shards.length, seen.free.length),
         'shard'
       )}`}</h2>

@@ -4,7 +4,7 @@ import { ChartPicture, namesIn, type ChartMarks } from '../chart/chart-picture.t
 import { askHub, coverage, hello, testing } from '../feed/feed.ts'
 import { agoText, nowMs } from '../frame/time.ts'
 import { Paste } from '../frame/paste.tsx'
-import { counted } from '../frame/wording.ts'
+import { countText } from '../frame/wording.ts'
 import { chosenWalk, failedPath, FailedWalks } from './failed-walks.tsx'
 import { ProofPanel } from './proof-panel.tsx'
 import { ShownChoice, shownInPaths } from './shown-choice.tsx'
@@ -109,7 +109,9 @@ function RunTests({ label }: { readonly label: string }) {
       <button type="button" disabled={isRunning} onClick={() => askHub({ type: 'test' })}>
         {label}
       </button>
-      <span role="status">{isRunning && (total ? `${done} of ${counted(total, 'test')}` : 'finding the paths…')}</span>
+      <span role="status">
+        {isRunning && (total ? `${done} of ${countText(total, 'test')}` : 'finding the paths…')}
+      </span>
       {failed > 0 && <span class="wrong">{`${failed} failed`}</span>}
       {error !== undefined && (
         <pre class="paste wrong" role="alert">

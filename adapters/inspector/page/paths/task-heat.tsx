@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { ChartPicture, type ChartMarks } from '../chart/chart-picture.tsx'
 import { askHub, coverage, heat, hello } from '../feed/feed.ts'
-import { counted } from '../frame/wording.ts'
+import { countText } from '../frame/wording.ts'
 import { ShownChoice } from './shown-choice.tsx'
 
 /** The interval at which the counts are requested while they are shown. */
@@ -69,7 +69,7 @@ export function TaskHeat() {
       <div class="tools">
         <ShownChoice />
         <ChartChoice />
-        <b>{`Tasks took ${taken} of ${counted(transitions.length, 'transition')}`}</b>
+        <b>{`Tasks took ${taken} of ${countText(transitions.length, 'transition')}`}</b>
         <span class="quiet">Counts are stored once a second: a kill may lose the last second.</span>
         <span class="tools-gap" />
         <span class="legend" role="group" aria-label="Lines">

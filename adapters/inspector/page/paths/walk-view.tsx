@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { Paste } from '../frame/paste.tsx'
-import { pathOf, type ChartPath } from '../../story/chart-path.ts'
-import type { WalkedStep } from '../../test-result.ts'
+import { chartPathOf, type ChartPath } from '../../story/chart-path.ts'
+import type { TestedStep } from '../../test-result.ts'
 
 /** The path of steps through the chart. */
-export function walkedPath(steps: readonly WalkedStep[]): ChartPath {
-  return pathOf(
+export function walkedPath(steps: readonly TestedStep[]): ChartPath {
+  return chartPathOf(
     steps.map(({ move, states, transitions }, n) => ({
       n,
       atMs: 0,

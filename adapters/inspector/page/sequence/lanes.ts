@@ -1,4 +1,4 @@
-import type { ActorRow, Step } from '../../feed.ts'
+import type { ActorRow, ActorStep } from '../../feed.ts'
 import { eventText } from '../frame/wording.ts'
 
 /** The lane of the client. */
@@ -29,10 +29,10 @@ export interface SequenceFilter {
 
 /** The filtered steps. */
 export function shownSteps(
-  steps: readonly Step[],
+  steps: readonly ActorStep[],
   { taskId, withMicrosteps, search }: SequenceFilter,
   actors: readonly ActorRow[]
-): Step[] {
+): ActorStep[] {
   const wanted = search.toLowerCase()
   const concerned = taskId === undefined ? steps : stepsAbout(taskId, steps, actors)
   return concerned.filter(
@@ -43,11 +43,11 @@ export function shownSteps(
 }
 
 /** The steps of a task's actors, and those of the context meanwhile, beginning with the message that led to them. */
-function stepsAbout(taskId: string, steps: readonly Step[], actors: readonly ActorRow[]): Step[] {
+function stepsAbout(taskId: string, steps: readonly ActorStep[], actors: readonly ActorRow[]): ActorStep[] {
   const taskOf = new Map(actors.map(actor => [actor.sessionId, taskOfActor(actor)]))
-  const tasksOf = ({ taskId, from, to }: Step) =>
+  const tasksOf = ({ taskId, from, to }: ActorStep) =>
     [taskId, taskOf.get(to), from === undefined ? undefined : taskOf.get(from)].filter(id => id !== undefined)
-  const isAbout = (step: Step) => tasksOf(step).includes(taskId)
+  const isAbout = (step: ActorStep) => tasksOf(step).includes(taskId)
   const first = steps.findIndex(isAbout)
   const last = steps.findLastIndex(isAbout)
   const message = steps
@@ -64,7 +64,7 @@ function taskOfActor({ taskId, kind, name }: ActorRow): string | undefined {
 }
 
 /** The columns for steps: the client, the runtime, then the involved actors, from the context to invoked actors. */
-export function lanesOf(steps: readonly Step[], actors: readonly ActorRow[]): Lane[] {
+export function lanesOf(steps: readonly ActorStep[], actors: readonly ActorRow[]): Lane[] {
   const present = new Set(steps.flatMap(step => [senderOf(step, actors), step.to]))
   const known = new Map(actors.map(actor => [actor.sessionId, actor]))
   const lanes = Array.from(present, key => laneOf(key, known.get(key)))
@@ -90,7 +90,7 @@ const SAID: ReadonlySet<string> = new Set([
  * The sender of a step's event: an actor's sessionId, or a lane. An event from outside of the actors belongs to the client or the runtime.
  * It may also be a word of work to its task, or be passed on from a task to its work, or from work to an invoked actor.
  */
-export function senderOf({ kind, from, to, event: { type }, taskId }: Step, actors: readonly ActorRow[]): string {
+export function senderOf({ kind, from, to, event: { type }, taskId }: ActorStep, actors: readonly ActorRow[]): string {
   if (kind !== 'event') return to
   if (from !== undefined) return from
   const receiver = actors.find(({ sessionId }) => sessionId === to)
@@ -101,7 +101,7 @@ export function senderOf({ kind, from, to, event: { type }, taskId }: Step, acto
 }
 
 /** The name of a step's event. That of the end of an actor does not repeat who it is. */
-export function stepText({ event: { type } }: Step, actors: readonly ActorRow[]): string {
+export function stepText({ event: { type } }: ActorStep, actors: readonly ActorRow[]): string {
   const [, end, name] = /^xstate\.(done|error)\.actor\.(.*)$/s.exec(type) ?? []
   if (!actors.some(actor => actor.name === name)) return eventText(type)
   return end === 'done' ? 'is done' : 'fails'

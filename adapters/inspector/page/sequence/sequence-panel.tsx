@@ -1,9 +1,9 @@
 import { computed, signal } from '@preact/signals'
-import type { Step } from '../../feed.ts'
+import type { ActorStep } from '../../feed.ts'
 import { hello } from '../feed/feed.ts'
 import { actors, missedSteps, steps } from '../feed/known.ts'
 import { timeText } from '../frame/time.ts'
-import { counted, jsonText, shortId } from '../frame/wording.ts'
+import { countText, jsonText, shortId } from '../frame/wording.ts'
 import { Paste, sendLine } from '../frame/paste.tsx'
 import { taskId } from '../selection.ts'
 import { stepsUntilThen } from '../time/generation.ts'
@@ -16,7 +16,7 @@ const ROW_HEIGHT = 30
 const onlyTask = signal(true)
 const withMicrosteps = signal(false)
 const search = signal('')
-const chosen = signal<Step | undefined>(undefined)
+const chosen = signal<ActorStep | undefined>(undefined)
 
 const shown = computed(() =>
   shownSteps(
@@ -58,8 +58,8 @@ export function SequencePanel() {
         <span class="tools-gap" />
         <span class="quiet">
           {missedSteps.value > 0
-            ? `${counted(shown.value.length, 'step')}, ${missedSteps.value} missed`
-            : counted(shown.value.length, 'step')}
+            ? `${countText(shown.value.length, 'step')}, ${missedSteps.value} missed`
+            : countText(shown.value.length, 'step')}
         </span>
       </div>
       <VirtualList
@@ -95,7 +95,7 @@ export function SequencePanel() {
   )
 }
 
-function stepKey({ n }: Step): string {
+function stepKey({ n }: ActorStep): string {
   return String(n)
 }
 
@@ -113,7 +113,7 @@ function Heads() {
   )
 }
 
-function StepDetail({ step }: { readonly step: Step }) {
+function StepDetail({ step }: { readonly step: ActorStep }) {
   const { n, atMs, kind, to, event, states, transitions, generation } = step
   const nameOf = (key: string) => {
     const actor = actors.value.find(({ sessionId }) => sessionId === key)

@@ -1,4 +1,4 @@
-import type { Step } from '../../feed.ts'
+import type { ActorStep } from '../../feed.ts'
 import { timeText } from '../frame/time.ts'
 import { stateName, innermost } from '../../story/chart-path.ts'
 import { shortId } from '../frame/wording.ts'
@@ -19,7 +19,7 @@ export function StepArrow({
   sender,
   lanes
 }: {
-  readonly step: Step
+  readonly step: ActorStep
   readonly name: string
   readonly sender: string
   readonly lanes: readonly Lane[]

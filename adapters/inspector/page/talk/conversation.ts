@@ -5,7 +5,7 @@ import type { Message } from '../../../../machines/protocol/parts.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
-import type { Said } from '../../feed.ts'
+import type { WatchedMessage } from '../../feed.ts'
 import { lastGeneration, taskAt } from '../agent/task-events.ts'
 import type { TaskLog } from '../agent/task-log.ts'
 
@@ -42,7 +42,7 @@ export interface Spoken {
 /** The sources of a conversation. */
 export interface TalkSources {
   readonly logs: ReadonlyMap<string, TaskLog>
-  readonly talk: readonly Said[]
+  readonly talk: readonly WatchedMessage[]
   readonly spoken: readonly Spoken[]
   /** Only what happened until a generation of a task. Default: everything. */
   readonly until?: { readonly taskId: string; readonly generation: number } | undefined
@@ -87,7 +87,7 @@ function momentsUntil(moments: readonly Moment[], { taskId, generation }: NonNul
 }
 
 /** The moments of a task in order. Artifacts have the time of the status before them. */
-function momentsOf(log: TaskLog, places: ReadonlyMap<string, Said>): Moment[] {
+function momentsOf(log: TaskLog, places: ReadonlyMap<string, WatchedMessage>): Moment[] {
   const {
     events: { events },
     said
@@ -116,7 +116,7 @@ function momentsOf(log: TaskLog, places: ReadonlyMap<string, Said>): Moment[] {
 /** The generation of the task when each message of the client arrived: from the feed, else that of the agent's message before it. */
 function generationsOf(
   { events: { events }, said }: TaskLog,
-  places: ReadonlyMap<string, Said>
+  places: ReadonlyMap<string, WatchedMessage>
 ): ReadonlyMap<string, number> {
   const spokenAt = new Map(
     events.map(({ generation, update }) => [

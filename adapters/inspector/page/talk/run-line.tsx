@@ -1,10 +1,10 @@
 import { isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
-import { eventWords, statusText } from '../../story/chart-path.ts'
+import { eventWords, statusMessageText } from '../../story/chart-path.ts'
 import { agent } from '../agent/agent.ts'
 import { CopyId } from '../frame/copy-id.tsx'
 import { spanText, timeText } from '../frame/time.ts'
-import { counted, errorText } from '../frame/wording.ts'
+import { countText, errorText } from '../frame/wording.ts'
 import { choose, contextId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
 import type { Run } from './conversation.ts'
@@ -13,16 +13,16 @@ import { sendError } from './sending.ts'
 /** The events of a task between two messages: one line, which unfolds. */
 export function RunLine({ run, isChosen }: { readonly run: Run; readonly isChosen: boolean }) {
   const { taskId, events, state, isLast } = run
-  const words = events.findLast(event => isWorking(event) && statusText(event) !== '')
+  const words = events.findLast(event => isWorking(event) && statusMessageText(event) !== '')
   const span = spanMs(events)
   return (
     <div class={isChosen ? 'run run-chosen' : 'run'} data-task={taskId}>
       <details>
         <summary>
           <StateBadge state={state} />
-          <span class="run-words">{words && statusText(words)}</span>
+          <span class="run-words">{words && statusMessageText(words)}</span>
           <span class="quiet">
-            {counted(events.length, 'event')}
+            {countText(events.length, 'event')}
             {span > 0 ? `, ${spanText(span)}` : ''}
           </span>
         </summary>

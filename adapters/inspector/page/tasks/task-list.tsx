@@ -4,7 +4,7 @@ import { missedTasks, taskChanges, tasks } from '../feed/known.ts'
 import { contextChanges, contexts } from '../feed/known-contexts.ts'
 import { focusOn } from '../frame/focus.ts'
 import { ageText, nowMs } from '../frame/time.ts'
-import { counted, shortId } from '../frame/wording.ts'
+import { countText, shortId } from '../frame/wording.ts'
 import { hello } from '../feed/feed.ts'
 import { copyText } from '../frame/copy-id.tsx'
 import { Paste, sendLine } from '../frame/paste.tsx'
@@ -70,7 +70,7 @@ export function TaskList() {
         </select>
       </div>
       {missedTasks.value > 0 && (
-        <p class="quiet tasks-missed">{`${counted(missedTasks.value, 'more task')}, not listed: too many came at once`}</p>
+        <p class="quiet tasks-missed">{`${countText(missedTasks.value, 'more task')}, not listed: too many came at once`}</p>
       )}
       <VirtualList
         label="Tasks"
@@ -130,7 +130,7 @@ function ContextLine({ contextId, count, title, state, offer, changedMs }: Conte
           {title || `Context ${shortId(contextId)}`}
         </span>
         {stands}
-        <span class="quiet">{counted(count, 'task')}</span>
+        <span class="quiet">{countText(count, 'task')}</span>
       </>
     )
   }
@@ -169,7 +169,7 @@ function TaskLine({
           {ageText(openedMs, nowMs.value)}
         </span>
         <span title={`Its newest event is generation ${generation}`} class="generation">
-          {counted(generation, 'event')}
+          {countText(generation, 'event')}
         </span>
       </span>
     </>

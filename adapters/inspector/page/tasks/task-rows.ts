@@ -1,12 +1,12 @@
 import { stateText, type TaskState } from '../../../../machines/protocol/states.ts'
-import type { ContextRow, TaskRow } from '../../feed.ts'
+import type { InspectedContext, InspectedTask } from '../../feed.ts'
 
 /** A row of the list: the heading of a context, or one of its tasks. */
 export type ListRow =
   | ContextHead
   | {
       readonly kind: 'task'
-      readonly task: TaskRow
+      readonly task: InspectedTask
       /** Which one it is of the tasks with its title in its context, from 1; 0 if there is no other. */
       readonly nth: number
       /** Whether it has no heading: it is the only task of its context, and has its title. */
@@ -24,7 +24,7 @@ export interface ContextHead {
   /** When it was last changed, in milliseconds since 1970. */
   readonly changedMs: number
   /** Its standing offer. */
-  readonly offer?: ContextRow['offer']
+  readonly offer?: InspectedContext['offer']
   /** The state of its newest task. */
   readonly state?: TaskState
 }
@@ -53,15 +53,15 @@ export type StateGroup = keyof typeof STATE_GROUPS
 
 /** The rows of the list: contexts by their newest task or message, newest first, each with its tasks. */
 export function listRows(
-  tasks: Iterable<TaskRow>,
-  contexts: ReadonlyMap<string, ContextRow>,
+  tasks: Iterable<InspectedTask>,
+  contexts: ReadonlyMap<string, InspectedContext>,
   { search, group }: ListFilter
 ): ListRow[] {
   const words = search
     .toLowerCase()
     .split(/\s+/)
     .filter(word => word !== '')
-  const byContext = new Map<string, TaskRow[]>()
+  const byContext = new Map<string, InspectedTask[]>()
   const withTasks = new Set<string>()
   for (const task of tasks) {
     withTasks.add(task.contextId)
@@ -92,9 +92,9 @@ export function listRows(
 /** A heading and its tasks. Contexts stay in the order of their opening, so that they do not jump while they work. */
 function headOf(
   contextId: string,
-  all: readonly TaskRow[],
-  context: ContextRow | undefined
-): { readonly head: ContextHead; readonly all: readonly TaskRow[]; readonly sortMs: number } {
+  all: readonly InspectedTask[],
+  context: InspectedContext | undefined
+): { readonly head: ContextHead; readonly all: readonly InspectedTask[]; readonly sortMs: number } {
   const [newest] = all
   const head: ContextHead = {
     kind: 'context',
@@ -109,15 +109,15 @@ function headOf(
 }
 
 /** Whether the row of a context's only task says all that the heading says. */
-function isSaidBy({ title, offer }: ContextHead, [task, ...others]: readonly TaskRow[]): boolean {
+function isSaidBy({ title, offer }: ContextHead, [task, ...others]: readonly InspectedTask[]): boolean {
   return task !== undefined && others.length === 0 && !offer && task.title.startsWith(title)
 }
 
 /** Which of the tasks with the same title a task is, oldest first. */
-function nthOf(all: readonly TaskRow[], index: number): number {
+function nthOf(all: readonly InspectedTask[], index: number): number {
   if (all.length < 2) return 0
   const same = all.filter(({ title }) => title === all[index]?.title)
-  return same.length < 2 ? 0 : same.length - same.indexOf(all[index] as TaskRow)
+  return same.length < 2 ? 0 : same.length - same.indexOf(all[index] as InspectedTask)
 }
 
 /** A unique key of a row. */
@@ -125,12 +125,12 @@ export function rowKey(row: ListRow): string {
   return row.kind === 'context' ? `context ${row.contextId}` : row.task.taskId
 }
 
-function newestFirst(tasks: TaskRow[]): TaskRow[] {
+function newestFirst(tasks: InspectedTask[]): InspectedTask[] {
   return tasks.length < 2 ? tasks : tasks.toSorted((one, other) => other.openedMs - one.openedMs)
 }
 
 function fits(
-  { title, taskId, contextId, state, owner }: TaskRow,
+  { title, taskId, contextId, state, owner }: InspectedTask,
   about: string,
   words: readonly string[],
   group: StateGroup

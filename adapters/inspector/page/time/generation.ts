@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals'
-import type { Step } from '../../feed.ts'
+import type { ActorStep } from '../../feed.ts'
 import { firstGeneration, historyAt, lastGeneration, taskAt } from '../agent/task-events.ts'
 import { log, said } from '../agent/task-log.ts'
 import { taskId } from '../selection.ts'
@@ -50,7 +50,7 @@ export function startAtNewest(): void {
  * The steps up to the shown generation: up to the last one of it or of an earlier one. Steps without a known generation belong to the
  * next known one.
  */
-export function stepsUntilThen(steps: readonly Step[]): readonly Step[] {
+export function stepsUntilThen(steps: readonly ActorStep[]): readonly ActorStep[] {
   if (isNewest.value) return steps
   const last = steps.findLastIndex(({ generation: of }) => of !== undefined && of <= generation.value)
   return steps.slice(0, last + 1)

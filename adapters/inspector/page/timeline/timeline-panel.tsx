@@ -3,7 +3,7 @@ import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import { log, logError } from '../agent/task-log.ts'
 import { choice, chosenSteps, unseenText } from '../chart/chart-choice.ts'
 import { pathMarks } from '../chart/chart-panel.tsx'
-import { eventWords, pathOf, statusText } from '../../story/chart-path.ts'
+import { eventWords, chartPathOf, statusMessageText } from '../../story/chart-path.ts'
 import { ChartPicture } from '../chart/chart-picture.tsx'
 import { ArtifactsView, MessageView } from '../content/parts-view.tsx'
 import { dateText } from '../frame/time.ts'
@@ -13,7 +13,7 @@ import { VirtualList } from '../virtual-list.tsx'
 
 const EVENT_HEIGHT = 30
 
-const marks = computed(() => pathMarks(pathOf(stepsUntilThen(chosenSteps.value))))
+const marks = computed(() => pathMarks(chartPathOf(stepsUntilThen(chosenSteps.value))))
 
 /** The task by generation: chart, status, artifacts and history at that time. */
 export function TimelinePanel() {
@@ -98,7 +98,7 @@ function EventLine({ event }: { readonly event: TaskEvent }) {
       ) : (
         <span class="event-artifact">{eventWords(event)}</span>
       )}
-      <span class="event-words quiet">{statusText(event)}</span>
+      <span class="event-words quiet">{statusMessageText(event)}</span>
     </>
   )
 }

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { authorErrorText } from '../../../../adapters/cli/dev/author-error.ts'
-import { TaskLog } from '../../../../adapters/cli/dev/task-log.ts'
+import { ConsoleTaskLog } from '../../../../adapters/cli/dev/task-log.ts'
 import { connect } from '../../../../adapters/client/connect.ts'
 import type { Commit } from '../../../../runtime/store/store.ts'
 import { FeedReader } from '../../../fixtures/pages/feed-reader.ts'
@@ -189,7 +189,7 @@ await t.test('an error is shown with the source lines of the first frame that ha
 
 await t.test('the task log limits and truncates its titles, and reports tasks without one', t => {
   let written = ''
-  const log = new TaskLog({
+  const log = new ConsoleTaskLog({
     stderr: { write: text => void (written += text) },
     hasColours: true,
     log: 'text',

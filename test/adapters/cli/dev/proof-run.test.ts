@@ -1,7 +1,7 @@
 import t from 'tap'
 import { ProofRun, TestRun } from '../../../../adapters/cli/dev/runs.ts'
 import { shownProof } from '../../../../adapters/cli/test/prove.ts'
-import type { Proving, Testing } from '../../../../adapters/inspector/test-result.ts'
+import type { Proving, TestProgress } from '../../../../adapters/inspector/test-result.ts'
 import { proveAgent } from '../../../../adapters/testing/index.ts'
 import { defineAgent, fromPromise, propertiesOf, setupWork } from '../../../../runtime/index.ts'
 import { until } from '../../../fixtures/runtime/runtime-helpers.ts'
@@ -83,7 +83,7 @@ await t.test('a proof is shown with the reason of each verdict, and the steps of
 
 await t.test('a module that does not load, and a command that is stopped, give no proof', async t => {
   const file = `${t.testdir({ 'agent.mjs': "console.log('{}')\nthrow new Error('no such thing')" })}/agent.mjs`
-  const told: (Proving | Testing)[] = []
+  const told: (Proving | TestProgress)[] = []
   const ended = async () => {
     await until(() => told.at(-1)?.isRunning === false)
     return told.splice(0)

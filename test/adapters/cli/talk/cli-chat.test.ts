@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import { type Asked, askAnswer, fieldsOf, readValue } from '../../../../adapters/cli/talk/form.ts'
+import { type FormUser, askAnswer, formFieldsOf, readValue } from '../../../../adapters/cli/talk/form.ts'
 import { contextFolder, ContextMemory } from '../../../../adapters/cli/talk/last-context.ts'
 import { lineInput } from '../../../../adapters/cli/process/command-process.ts'
 import type { LineInput } from '../../../../adapters/cli/command.ts'
@@ -385,12 +385,12 @@ await t.test('the memory of contexts', async t => {
 })
 
 await t.test('a form', async t => {
-  t.equal(fieldsOf({ type: 'object', properties: {} }), undefined)
+  t.equal(formFieldsOf({ type: 'object', properties: {} }), undefined)
   t.equal(
-    fieldsOf({ type: 'object', properties: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [i, {}])) }),
+    formFieldsOf({ type: 'object', properties: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [i, {}])) }),
     undefined
   )
-  t.strictSame(fieldsOf({ type: 'object', properties: { a: 1 } }), [{ name: 'a', schema: {}, isRequired: false }])
+  t.strictSame(formFieldsOf({ type: 'object', properties: { a: 1 } }), [{ name: 'a', schema: {}, isRequired: false }])
   const cases: [string, object, unknown][] = [
     ['2', { enum: [1, 2] }, 2],
     ['b', { enum: ['a'] }, undefined],
@@ -408,7 +408,7 @@ await t.test('a form', async t => {
   ]
   for (const [text, schema, value] of cases)
     t.strictSame(readValue(text, schema as Record<string, unknown>), value, `${text} ${JSON.stringify(schema)}`)
-  const asked = (lines: string[]): Asked => ({ ask: async () => lines.shift() ?? '', tell: () => {}, columns: 80 })
+  const asked = (lines: string[]): FormUser => ({ ask: async () => lines.shift() ?? '', tell: () => {}, columns: 80 })
   t.strictSame(await askAnswer({ type: 'array' }, asked(['[2]'])), { data: [2] })
   t.strictSame(await askAnswer({ type: 'string' }, asked(['x'])), { text: 'x' })
 })

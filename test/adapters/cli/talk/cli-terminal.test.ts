@@ -136,7 +136,7 @@ await t.test('a live line', async t => {
     const { clock, screen, says, line } = start()
     says.text = 'live'
     clock.increment(DRAWN_AFTER_MS)
-    line.tell('told')
+    line.print('told')
     line.mention()
     t.strictSame(screen.lines, ['told', ''])
     clock.increment(DRAWN_AFTER_MS)
@@ -149,7 +149,7 @@ await t.test('a live line', async t => {
     clock.increment(DRAWN_AFTER_MS)
     line.end()
     line.end()
-    line.tell('told')
+    line.print('told')
     t.strictSame(screen.lines, ['told', ''])
     t.equal(clock.pending, 0)
   })

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import t from 'tap'
 import { TestRun } from '../../../../adapters/cli/dev/runs.ts'
 import { loadTesting } from '../../../../adapters/cli/test/testing.ts'
-import type { Coverage, Testing } from '../../../../adapters/inspector/test-result.ts'
+import type { ChartCoverage, TestProgress } from '../../../../adapters/inspector/test-result.ts'
 import { crashLines } from '../../../../adapters/testing/agent-tests.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { deferred, rejection } from '../../../fixtures/runtime/runtime-helpers.ts'
@@ -275,7 +275,9 @@ await t.test('a failure is reported with the line that runs it alone', async t =
     ([, single, double, plain]) => single ?? double ?? plain ?? ''
   )
   t.match(await run(...words), { code: 3, stdout: /\n0 passed, 1 failed\n$/ })
-  const { failed } = JSON.parse(readFileSync(join(cwd, '.taskchart/coverage/forgetful.js.json'), 'utf8')) as Coverage
+  const { failed } = JSON.parse(
+    readFileSync(join(cwd, '.taskchart/coverage/forgetful.js.json'), 'utf8')
+  ) as ChartCoverage
   t.match(
     failed?.[0],
     {
@@ -299,10 +301,10 @@ await t.test('a failure is reported with the line that runs it alone', async t =
 
 await t.test('the page of dev has the tests run in a process of its own', async t => {
   const runOf = (file: string) => {
-    const told: Testing[] = []
-    const ended = deferred<Testing>()
+    const told: TestProgress[] = []
+    const ended = deferred<TestProgress>()
     const run = new TestRun(join(cwd, file))
-    const tell = (progress: Testing) => {
+    const tell = (progress: TestProgress) => {
       told.push(progress)
       if (!progress.isRunning) ended.resolve(progress)
     }

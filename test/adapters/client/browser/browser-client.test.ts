@@ -1,7 +1,7 @@
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
-import { openAgent } from '../../../../adapters/client/open-agent.ts'
+import { openAgentConnection } from '../../../../adapters/client/open-agent.ts'
 import { openByCard } from '../../../../adapters/client/open-by-card.ts'
 import { OPENERS as IN_NODE } from '../../../../adapters/client/openers.ts'
 import { OPENERS } from '../../../../adapters/client/openers.browser.ts'
@@ -52,7 +52,7 @@ await t.test('in browsers, headers and credentials choose a binding that can sen
   ) => {
     const { url, script } = await httpAgent(t, { others, binding, card })
     script(body('', {}, 404))
-    const opening = openAgent(ws ? url.replace('http', 'ws') : url, options, OPENERS).then(
+    const opening = openAgentConnection(ws ? url.replace('http', 'ws') : url, options, OPENERS).then(
       ({ calls, binding }) => calls.link.close().then(() => binding),
       ({ code, message }) => ({ code, message })
     )

@@ -5,8 +5,8 @@ import t, { type Test } from 'tap'
 import { WebSocketTransportFactory } from '../../../../adapters/a2a-sdk/index.ts'
 import { fetchCard } from '../../../../adapters/client/card/discovery.ts'
 import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
-import { originRefusal } from '../../../../adapters/client/hosts.ts'
-import { perform } from '../../../../adapters/client/transports/official/official.ts'
+import { cardUrlRefusal } from '../../../../adapters/client/hosts.ts'
+import { performRequest } from '../../../../adapters/client/transports/official/official.ts'
 import { remoteAgent } from '../../../../adapters/delegation/index.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../../machines/protocol/uris.ts'
 import { unusedPort } from '../../../fixtures/network/unused-port.ts'
@@ -212,7 +212,7 @@ await t.test('origins are compared by scheme, host and port, and TLS is never do
   const headers = { authorization: 'x' }
   const card = 'https://a.example/agent'
   const leads = (asked: string, named: string, credentialOrigins: string[] = []) =>
-    originRefusal(asked, named, { headers, credentialOrigins })?.code ?? 'yes'
+    cardUrlRefusal(asked, named, { headers, credentialOrigins })?.code ?? 'yes'
   for (const named of [
     'https://a.example',
     'https://A.example:443/x',
@@ -239,7 +239,7 @@ await t.test('origins are compared by scheme, host and port, and TLS is never do
         'Forbidden',
         named
       )
-      t.match(originRefusal(asked, named, {}), { message: /was read over TLS/ }, 'also without headers')
+      t.match(cardUrlRefusal(asked, named, {}), { message: /was read over TLS/ }, 'also without headers')
     }
   }
   for (const named of ['https://a.example', 'http://a.example:8080'])
@@ -457,7 +457,7 @@ await t.test('a fetch error without a reason may follow a sent request', async t
 })
 
 await t.test('operations without a method of the official client are refused', async t => {
-  t.match(await refusal(perform({} as never, {} as never, { method: 'Ping', params: {} }, {} as never, {})), {
+  t.match(await refusal(performRequest({} as never, {} as never, { method: 'Ping', params: {} }, {} as never, {})), {
     code: 'MethodNotFound'
   })
 })

@@ -6,7 +6,7 @@ import { WebSocketServer, type WebSocket, type VerifyClientCallbackAsync } from 
 import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
 import { fetchCard } from '../../../../adapters/client/card/discovery.ts'
 import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
-import { Link } from '../../../../adapters/client/transports/websocket/link.ts'
+import { ReconnectingLink } from '../../../../adapters/client/transports/websocket/link.ts'
 import { openSocket } from '../../../../adapters/client/transports/websocket/socket.ts'
 import { A2AError, type ErrorCode } from '../../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
@@ -848,7 +848,7 @@ await t.test('a socket that opens while its link closes is closed too', async t 
   const { url, socket } = await scripted(t)
   const user = { opened: () => t.fail('the link is closed'), received: () => {}, silent: () => {}, closed: () => {} }
   const opened = await openSocket(url, {}, new AbortController().signal)
-  const link = new Link(
+  const link = new ReconnectingLink(
     { url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 },
     user
   )
@@ -868,7 +868,7 @@ await t.test('a link whose user cannot read a frame is closed for good, and says
   }
   const user = { opened: () => {}, received, silent: () => {}, closed: (error: unknown) => ended.push(error) }
   const opened = await openSocket(url, {}, new AbortController().signal)
-  const link = new Link(
+  const link = new ReconnectingLink(
     { url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 },
     user
   )

@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import type { ActorRow, Chart, Frame, FromHub, Step, TaskRow } from '../../../../adapters/inspector/feed.ts'
+import type {
+  ActorRow,
+  Chart,
+  TrafficFrame,
+  FromHub,
+  ActorStep,
+  InspectedTask
+} from '../../../../adapters/inspector/feed.ts'
 import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import { createRuntime } from '../../../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
@@ -55,7 +62,7 @@ async function openHubPage(t: Test, hash = '', charts: readonly Chart[] = []) {
   return { page, hub, runtime, troubles, asked, show, say }
 }
 
-function row(n: number, more: Partial<TaskRow> = {}): TaskRow {
+function row(n: number, more: Partial<InspectedTask> = {}): InspectedTask {
   return {
     taskId: `task-${n}`,
     contextId: `context-${n}`,
@@ -69,11 +76,11 @@ function row(n: number, more: Partial<TaskRow> = {}): TaskRow {
   }
 }
 
-function rows(from: number, to: number, more: Partial<TaskRow> = {}): TaskRow[] {
+function rows(from: number, to: number, more: Partial<InspectedTask> = {}): InspectedTask[] {
   return Array.from({ length: to - from }, (_, i) => row(from + i, more))
 }
 
-function known(tasks: readonly TaskRow[], removed: string[] = []): FromHub {
+function known(tasks: readonly InspectedTask[], removed: string[] = []): FromHub {
   return { type: 'tasks', rows: tasks, removed }
 }
 
@@ -92,7 +99,7 @@ const actors: ActorRow[] = [
   }
 ]
 
-function step(n: number, more: Partial<Step> = {}): Step {
+function step(n: number, more: Partial<ActorStep> = {}): ActorStep {
   return {
     n,
     atMs: 1_000_000 + n,
@@ -540,7 +547,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
 
   await t.test('frames are requested only while they are shown and not paused', async t => {
     const { page, hub, show } = await openHubPage(t)
-    const frame = (n: number, more: Partial<Frame> = {}): Frame => ({
+    const frame = (n: number, more: Partial<TrafficFrame> = {}): TrafficFrame => ({
       n,
       atMs: 1_000_000,
       connection: 'c1',
