@@ -27,12 +27,16 @@ const NOTHING: ExecutorWords = { words: [] }
 type Given = Pick<RequestContext, 'taskId' | 'task'>
 
 /**
- * Converts an executor's event to words of work. `said` are its earlier words, of this turn and before. Throws InvalidAgentResponse for
+ * Converts an executor's event to words of work. `earlierWords` are those of this turn and before. Throws InvalidAgentResponse for
  * an invalid event, or one of another task.
  */
-export function executorWordsOf(event: AgentExecutionEvent, given: Given, said: readonly WorkWords[]): ExecutorWords {
+export function executorWordsOf(
+  event: AgentExecutionEvent,
+  given: Given,
+  earlierWords: readonly WorkWords[]
+): ExecutorWords {
   try {
-    return read(event, given, said)
+    return read(event, given, earlierWords)
   } catch (error) {
     if (isA2AError(error)) throw error
     throw new A2AError('InvalidAgentResponse', 'The executor published something that is not an event of the SDK.', {
@@ -41,7 +45,7 @@ export function executorWordsOf(event: AgentExecutionEvent, given: Given, said: 
   }
 }
 
-function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonly WorkWords[]): ExecutorWords {
+function read(event: AgentExecutionEvent, { taskId, task }: Given, earlierWords: readonly WorkWords[]): ExecutorWords {
   switch (event.kind) {
     case 'message':
       return { words: [], end: { result: { message: contentOf(sdk.Message.toJSON(event.data) as Message) } } }
@@ -49,7 +53,7 @@ function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonl
       checkTask(event.data.id, taskId)
       return snapshotOf(
         sdk.Task.toJSON(event.data) as Partial<Task>,
-        said,
+        earlierWords,
         isDeepStrictEqual(event.data.status, task?.status)
       )
     case 'statusUpdate': {
@@ -91,10 +95,10 @@ function checkTask(named: string, taskId: string): void {
 /** The news in a complete task: new or changed artifacts, and its status, unless it is unchanged. */
 function snapshotOf(
   { artifacts = [], status, metadata }: Partial<Task>,
-  said: readonly WorkWords[],
+  earlierWords: readonly WorkWords[],
   isAsGiven: boolean
 ): ExecutorWords {
-  const known = artifacts.length > 0 ? artifactsOf(said) : new Map<string, Artifact>()
+  const known = artifacts.length > 0 ? artifactsOf(earlierWords) : new Map<string, Artifact>()
   const fresh = artifacts.filter(content => !isDeepStrictEqual(content, known.get(content.artifactId)))
   const { words, end } = status && !isAsGiven ? statusOf(status, metadata) : NOTHING
   return { words: [...fresh.map(content => artifact(withParts(content))), ...words], ...(end && { end }) }
@@ -140,9 +144,9 @@ function withParts(content: Artifact): Artifact {
 }
 
 /** The artifacts in words, by id. */
-function artifactsOf(said: readonly WorkWords[]): Map<string, Artifact> {
+function artifactsOf(earlierWords: readonly WorkWords[]): Map<string, Artifact> {
   const artifacts = new Map<string, Artifact>()
-  for (const word of said) {
+  for (const word of earlierWords) {
     if (word.type !== 'artifact') continue
     const content = word.artifact as Artifact
     const known = word.append ? artifacts.get(content.artifactId) : undefined

@@ -60,10 +60,10 @@ export function fromExecutor(executor: AgentExecutor): WorkFunction {
 }
 
 async function turns(executor: AgentExecutor, work: WorkArguments): Promise<WorkEnd> {
-  const said: WorkWords[] = []
+  const earlierWords: WorkWords[] = []
   let opening: Opening = { message: work.message, request: work.request }
   for (;;) {
-    const end = await turnOf(executor, work, opening, said)
+    const end = await turnOf(executor, work, opening, earlierWords)
     if ('result' in end) return end.result
     opening = await answered(work, end, opening)
   }
@@ -74,20 +74,20 @@ async function turnOf(
   executor: AgentExecutor,
   work: WorkArguments,
   opening: Opening,
-  said: WorkWords[]
+  earlierWords: WorkWords[]
 ): Promise<TurnEnd> {
-  const earlier = said.length
+  const start = earlierWords.length
   let isRun = false
   const { words, end } = await work.step<Recorded>('execute', async ({ signal }) => {
     isRun = true
     const request = await requestOf(work, opening)
     signal.throwIfAborted()
-    const turn = await runTurn({ executor, request, earlierWords: said, emit: work.emit, signal })
-    return { words: said.slice(earlier), end: turn }
+    const turn = await runTurn({ executor, request, earlierWords, emit: work.emit, signal })
+    return { words: earlierWords.slice(start), end: turn }
   })
   if (!isRun) {
     for (const word of words) work.emit(word)
-    said.push(...words)
+    earlierWords.push(...words)
   }
   return end
 }
@@ -106,7 +106,7 @@ async function answered(
 
 async function requestOf(
   work: WorkArguments,
-  { message, request: details, question: asked, authorization }: Opening
+  { message, request: details, question, authorization }: Opening
 ): Promise<RequestContext> {
   const { taskId, contextId, terms, owner, referenceTasks } = work
   const { tenant, principal } = owner
@@ -120,7 +120,7 @@ async function requestOf(
     state
   })
   const request = { tenant, message: sdkMessage({ ...message, taskId, contextId }), ...detailsFor(details) }
-  const task = asked && waiting(sdkTask(await work.readTask()), asked)
+  const task = question && waiting(sdkTask(await work.readTask()), question)
   return new RequestContext(request, taskId, contextId, context, task, referenceTasks.map(sdkTask))
 }
 
@@ -136,8 +136,8 @@ function detailsFor({
 }
 
 /** The task for the SDK, in the state before the answer. */
-function waiting(task: Task, asked: AskedTurnEnd['asks']): Task {
-  const state = asked === 'input-required' ? TaskState.TASK_STATE_INPUT_REQUIRED : TaskState.TASK_STATE_AUTH_REQUIRED
+function waiting(task: Task, question: AskedTurnEnd['asks']): Task {
+  const state = question === 'input-required' ? TaskState.TASK_STATE_INPUT_REQUIRED : TaskState.TASK_STATE_AUTH_REQUIRED
   return { ...task, status: { state, message: undefined, timestamp: task.status?.timestamp } }
 }
 
@@ -158,7 +158,7 @@ const UNFINISHED =
  * Runs an executor once, until it asks, ends the task, or returns; later events are dropped. Rejects with the executor's error, for
  * invalid events, and when the signal aborts.
  */
-function runTurn({ executor, request, earlierWords: said, emit, signal }: TurnOptions): Promise<TurnEnd> {
+function runTurn({ executor, request, earlierWords, emit, signal }: TurnOptions): Promise<TurnEnd> {
   const bus = new DefaultExecutionEventBus()
   const turn = new Promise<TurnEnd>((resolve, reject) => {
     const unfinished = () => resolve({ result: failed(UNFINISHED) })
@@ -166,10 +166,10 @@ function runTurn({ executor, request, earlierWords: said, emit, signal }: TurnOp
     bus.on('event', event => {
       // An error thrown in a listener would end the process.
       try {
-        const { words, end } = executorWordsOf(event, request, said)
+        const { words, end } = executorWordsOf(event, request, earlierWords)
         for (const word of words) {
           emit(word)
-          said.push(sentValue(word, word.type))
+          earlierWords.push(sentValue(word, word.type))
         }
         if (!end) return
         bus.removeAllListeners()

@@ -52,11 +52,11 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
     throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = runtime as unknown as Record<OperationName, Operation>
-  const { clock, countRejected: countStray, extensions, limits, telemetry } = runtime.settings
+  const { clock, countRejected: countRejection, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const checked = (params: unknown, call: CallContext) =>
-    countRejected(countStray, call, params, () => withinLimits(params, limits))
+    countRejected(countRejection, call, params, () => withinLimits(params, limits))
 
   const answered =
     <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
@@ -70,7 +70,7 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
       }
     }
 
-  async function* told(name: OperationName, given: object, json: unknown, context: ServerCallContext): Stream {
+  async function* eventsOf(name: OperationName, given: object, json: unknown, context: ServerCallContext): Stream {
     try {
       const call = callOf(context, telemetry)
       const params = checked(json, call)
@@ -87,7 +87,7 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
     <Params extends object>(name: OperationName, request: Codec<Params>) =>
     (params: Params, context: ServerCallContext): Stream => {
       activateExtensions(context, extensions)
-      return told(name, params, request.toJSON(params), context)
+      return eventsOf(name, params, request.toJSON(params), context)
     }
 
   const { TaskPushNotificationConfig: PushConfig } = sdk

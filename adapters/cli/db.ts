@@ -86,8 +86,8 @@ export async function migrateDatabase(args: readonly string[], { cwd, stderr }: 
   const {
     positionals: [db]
   } = readArguments(args, {}, ['FILE|URL'])
-  const tell = tellOn(stderr)
-  const { store } = await openStore(db, cwd, { warn: tell, error: tell })
+  const report = tellOn(stderr)
+  const { store } = await openStore(db, cwd, { warn: report, error: report })
   await store.close()
   stderr.write(`${databaseNameOf(db)} has the newest schema.\n`)
   return EXIT.ok
@@ -99,14 +99,14 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
     positionals: [db]
   } = readArguments(args, {}, ['FILE|URL'])
   const damaged = new Set<string>()
-  const tell = (message: string) => void damaged.add(message)
-  const reader = await openReader(db, io.cwd, { warn: tell, error: tell })
+  const report = (message: string) => void damaged.add(message)
+  const reader = await openReader(db, io.cwd, { warn: report, error: report })
   let tasks = 0
   try {
     for (const scope of await reader.scopes()) {
       for await (const stored of tasksOf(reader, scope, io.signal)) {
         tasks += 1
-        await readRest(reader, scope, stored).catch((error: Error) => tell(error.message))
+        await readRest(reader, scope, stored).catch((error: Error) => report(error.message))
       }
     }
   } finally {
@@ -122,8 +122,8 @@ export async function copy(args: readonly string[], { cwd, stderr, signal }: Io)
   const {
     positionals: [from, to]
   } = readArguments(args, {}, ['FROM', 'TO'])
-  const tell = tellOn(stderr)
-  const logger = { warn: tell, error: tell }
+  const report = tellOn(stderr)
+  const logger = { warn: report, error: report }
   if ([from, to].some(isPostgresUrl)) checkPg()
   const source = isPostgresUrl(from) ? await postgresCopySource(from, logger) : sqliteCopySource(resolve(cwd, from))
   try {
@@ -153,8 +153,8 @@ export async function stats(args: readonly string[], { cwd, stdout, stderr }: Io
   const {
     positionals: [db]
   } = readArguments(args, {}, ['FILE|URL'])
-  const tell = tellOn(stderr)
-  const reader = await openReader(db, cwd, { warn: tell, error: tell })
+  const report = tellOn(stderr)
+  const reader = await openReader(db, cwd, { warn: report, error: report })
   try {
     const scopes = await reader.scopes()
     for (const state of Object.keys(TASK_STATES) as TaskState[]) {

@@ -106,7 +106,7 @@ function packageName(folder: string): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9._~-]+/g, '-')
     .replace(/^[._-]+|-+$/g, '')
-  const isTaken = [...PACKAGES, ...DEVELOPMENT_PACKAGES, 'ai', 'node_modules', ''].some(taken => taken === name)
+  const isTaken = [...PACKAGES, ...DEVELOPMENT_PACKAGES, 'ai', 'node_modules', ''].some(reserved => reserved === name)
   return isTaken ? `${name || 'my'}-agent` : name
 }
 

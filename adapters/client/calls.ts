@@ -36,8 +36,13 @@ export function serviceParameters(
   { parameters: own = {}, trace }: Pick<RequestFrame, 'parameters' | 'trace'> = {}
 ): Record<string, string> {
   const { 'a2a-extensions': more } = own
-  const asked = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
-  return { 'a2a-version': PROTOCOL_VERSION, ...trace, ...own, 'a2a-extensions': more ? `${asked},${more}` : asked }
+  const requested = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
+  return {
+    'a2a-version': PROTOCOL_VERSION,
+    ...trace,
+    ...own,
+    'a2a-extensions': more ? `${requested},${more}` : requested
+  }
 }
 
 /** The service parameters of a request as HTTP headers. A resumed subscription also sends `Last-Event-ID`, as SSE does. */

@@ -39,9 +39,9 @@ import type { LinkState } from './retries/transport-state.ts'
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
   checkConnect(url, options)
   const limits = cardLimitsWith(options.cardLimits)
-  const { calls, binding, tenant, options: placed } = await openAgentConnection(url, options)
+  const { calls, binding, tenant, options: placedOptions } = await openAgentConnection(url, options)
   const refuse = (error: unknown): never => {
-    throw explainRefusal(error, placed)
+    throw explainRefusal(error, placedOptions)
   }
   const frameOf = (method: string, params: object, conditions: Conditions) => ({
     method,

@@ -26,11 +26,11 @@ export interface CredentialTerms {
  * may lead only to the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
  */
 export function cardUrlRefusal(
-  asked: string,
+  cardUrl: string,
   named: string,
   { headers, credentials, credentialOrigins = [] }: CredentialTerms
 ): A2AError | undefined {
-  const from = originOf(asked)
+  const from = originOf(cardUrl)
   const isSafe = from.startsWith('https:')
   const isOpen = headers === undefined && (credentials?.onlyIfAsked ?? !credentials)
   if (!isSafe && isOpen) return undefined
@@ -38,20 +38,20 @@ export function cardUrlRefusal(
   if (isSafe && !to.startsWith('https:')) {
     return new A2AError(
       'Forbidden',
-      `The card at ${asked} was read over TLS, and names ${named}, which does not use TLS. The card has to name an https:, wss: or grpcs: address.`
+      `The card at ${cardUrl} was read over TLS, and names ${named}, which does not use TLS. The card has to name an https:, wss: or grpcs: address.`
     )
   }
   if (isOpen || to === from || isAmong(credentialOrigins, named)) return undefined
   const what = headers === undefined ? 'credentials' : 'headers'
   return new A2AError(
     'Forbidden',
-    `The card at ${asked} names an agent of another origin, ${named}. To send it your ${what}, give that address itself, or name ${to} in credentialOrigins.`
+    `The card at ${cardUrl} names an agent of another origin, ${named}. To send it your ${what}, give that address itself, or name ${to} in credentialOrigins.`
   )
 }
 
 /** Whether credentials may go to an address that a card names. */
-export function mayReceive(asked: string, named: string, { credentialOrigins = [] }: CredentialTerms): boolean {
-  return canParse(named) && isAmong([asked, ...credentialOrigins], named)
+export function mayReceive(cardUrl: string, named: string, { credentialOrigins = [] }: CredentialTerms): boolean {
+  return canParse(named) && isAmong([cardUrl, ...credentialOrigins], named)
 }
 
 /** Whether a URL belongs to one of these origins. */

@@ -117,23 +117,23 @@ export function readLeniently<T>(
       const name = path.at(-1)
       if (name === undefined) return because(violations, root, path, message)
       const shown = isObject(holder) ? fills.get(name)?.({ value: invalid, holder, path }, known) : undefined
-      const said = `${pathText(root, path)} ${message}. It was `
+      const oddityStart = `${pathText(root, path)} ${message}. It was `
       if (shown !== undefined && isObject(holder)) {
         const accepted = standInFor(shown)
         remove(holder, name, invalid)
         holder[String(name)] = accepted
         if (accepted !== shown) standing.push({ path, nodes: [...nodes.slice(0, -1), accepted], shown })
-        oddities.add(`${said}${shown === invalid ? 'read as it is' : 'filled in'}.`)
+        oddities.add(`${oddityStart}${shown === invalid ? 'read as it is' : 'filled in'}.`)
       } else if (path.length === 1 && fills === ANSWER_FILLS) {
         // An answer keeps all of its members: without its tasks, a page would say that there are none.
         return because(violations, root, path, message)
       } else if (Array.isArray(holder) || (invalid !== undefined && invalid !== null)) {
         remove(holder, name, invalid)
-        oddities.add(`${said}left out.`)
+        oddities.add(`${oddityStart}left out.`)
       } else if (path.length < 2) return because(violations, root, path, message)
       else {
         remove(nodes.at(-3), path.at(-2), holder)
-        oddities.add(`${said}left out, with what needs it.`)
+        oddities.add(`${oddityStart}left out, with what needs it.`)
       }
     }
   }

@@ -35,26 +35,26 @@ export async function openAgentConnection(url: string, options: ConnectOptions, 
       tenant,
       name,
       streams,
-      options: placed
+      options: placedOptions
     } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers)
     return {
       calls: await traced(wholeStreams(calls, { streams, clock }), options, { binding, name }),
       binding,
       tenant: { asCard: tenant },
-      options: placed
+      options: placedOptions
     }
   }
-  const placed = credentials ? await (await import('./open-by-card.ts')).placedForSocket(url, options) : options
+  const placedOptions = credentials ? await (await import('./open-by-card.ts')).placedForSocket(url, options) : options
   const { openSocketCalls } = await import('./transports/websocket/calls.ts')
   const binding = 'WEBSOCKET'
-  const calls = await openSocketCalls(url, placed).catch(error => {
-    throw explainRefusal(error, placed)
+  const calls = await openSocketCalls(url, placedOptions).catch(error => {
+    throw explainRefusal(error, placedOptions)
   })
   return {
     calls: await traced(wholeStreams(calls, { streams: true, clock }), options, { binding }),
     binding,
     tenant: 'as given',
-    options: placed
+    options: placedOptions
   }
 }
 

@@ -86,10 +86,10 @@ async function openOffer(
   try {
     const refusal = cardUrlRefusal(url, address, options)
     if (refusal) return { why: refusal }
-    const placed = { ...options, places: mayReceive(url, address, options) ? places : [] }
+    const placedOptions = { ...options, places: mayReceive(url, address, options) ? places : [] }
     const opener = openers[version][binding]
     const open = opener
-      ? (lackOf(url, binding, opener.lacks, placed) ??
+      ? (lackOf(url, binding, opener.lacks, placedOptions) ??
         (await opener.load().catch(cause => missing(url, binding, opener, cause))))
       : onlyInNode(url, offer, openers)
     if (open instanceof A2AError) return { why: open }
@@ -98,10 +98,17 @@ async function openOffer(
       const lost = await unreachable(address, options)
       if (lost) return { why: lost, isOdd: true }
     }
-    const calls = await open(address, placed, isReliable(card)).catch(error => {
-      throw explainRefusal(error, placed)
+    const calls = await open(address, placedOptions, isReliable(card)).catch(error => {
+      throw explainRefusal(error, placedOptions)
     })
-    return { calls, binding, tenant, name: card.name, streams: card.capabilities.streaming === true, options: placed }
+    return {
+      calls,
+      binding,
+      tenant,
+      name: card.name,
+      streams: card.capabilities.streaming === true,
+      options: placedOptions
+    }
   } catch (error) {
     if (!isA2AError(error) || error.code === 'Unauthenticated' || error.code === 'Forbidden') throw error
     return { why: error, isOdd: true }
@@ -141,10 +148,13 @@ export function lackOf(
   url: string,
   binding: Binding,
   lacks: Opener['lacks'] = {},
-  placed: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions
+  placedOptions: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions
 ): A2AError | undefined {
-  const carriers = [...(hasHeaders(placed) ? ['header' as const] : []), ...placed.places.map(({ carrier }) => carrier)]
-  const lack = carriers.map(carrier => lacks[carrier]).find(text => text !== undefined)
+  const locations = [
+    ...(hasHeaders(placedOptions) ? ['header' as const] : []),
+    ...placedOptions.places.map(({ carrier: location }) => location)
+  ]
+  const lack = locations.map(location => lacks[location]).find(text => text !== undefined)
   if (lack === undefined) return undefined
   return new A2AError(
     'UnsupportedOperation',

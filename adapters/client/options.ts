@@ -126,13 +126,13 @@ export function currentHeaders({ headers = {}, places = [] }: PlacedOptions): Re
   const cookies = places
     .filter(({ carrier }) => carrier === 'cookie')
     .map(({ name, value }) => `${name}=${value.replaceAll(/[",;\\]/g, encodeURIComponent)}`)
-  const placed = [
+  const secrets = [
     ...places
       .filter(({ carrier }) => carrier === 'header')
       .map(({ name, value }) => [name.toLowerCase(), value] as const),
     ...(cookies.length > 0 ? [['cookie', cookies.join('; ')] as const] : [])
   ]
-  return { ...Object.fromEntries(placed.filter(([name]) => !names.has(name))), ...given }
+  return { ...Object.fromEntries(secrets.filter(([name]) => !names.has(name))), ...given }
 }
 
 /** The URL for one request: the agent's, with the credentials that go into its query. */

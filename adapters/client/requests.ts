@@ -314,7 +314,10 @@ export function taskReferenceOf(event: StreamResponse): Place {
       : 'statusUpdate' in event
         ? [event.statusUpdate.taskId, event.statusUpdate]
         : [event.artifactUpdate.taskId, event.artifactUpdate]
-  const told = metadata?.[RELIABILITY_EXTENSION]
-  const generation = typeof told === 'object' && told !== null && 'generation' in told ? told.generation : undefined
+  const reliability = metadata?.[RELIABILITY_EXTENSION]
+  const generation =
+    typeof reliability === 'object' && reliability !== null && 'generation' in reliability
+      ? reliability.generation
+      : undefined
   return { taskId, contextId, ...(typeof generation === 'number' && { generation }) }
 }

@@ -47,7 +47,7 @@ export interface DirectResponse {
   /** Sends 100 to a client that waits for it, once its body is wanted. If another answer comes first, Node closes the connection after that. */
   invite?(): void
   /** Counts the request for its caller until the response ends. Returns a refusal if it is over the caller's share. */
-  claim?(sharer: Owner): RefusedRequest | undefined
+  claim?(owner: Owner): RefusedRequest | undefined
 }
 
 const connections = new PrivateProperty<object, object>()

@@ -100,7 +100,7 @@ export async function listen(
   // Node removes its own error listener from a socket that requests an upgrade: an error would then end the process.
   const ignore = () => {}
   server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
-  const take = (request: IncomingMessage, response: ServerResponse, waits: boolean) => {
+  const receive = (request: IncomingMessage, response: ServerResponse, waits: boolean) => {
     if (answeredHealth(request, response, isDraining, health)) return
     const target = isDraining
       ? GOING
@@ -124,9 +124,9 @@ export async function listen(
     request.headers.host = target.host
     inTurn.add(new ReceivedRequest(request, response, answering, waits))
   }
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => take(request, response, false))
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => receive(request, response, false))
   // The client waits for an invitation to send the body. Without this listener Node sends it before anything is decided.
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => take(request, response, true))
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => receive(request, response, true))
   const [first, last] = port === undefined ? PORTS : [port, port]
   const close = await bind(server, host, first, last)
   try {
@@ -193,9 +193,9 @@ function answeredHealth(
 
 /** Throws TypeError for a path of an agent that is one of a health check. */
 export function checkPath(path: string): void {
-  const taken = [HEALTH, READY].find(health => basePath(path) === health)
-  if (taken !== undefined)
+  const healthPath = [HEALTH, READY].find(health => basePath(path) === health)
+  if (healthPath !== undefined)
     throw new TypeError(
-      `The path ${taken} reports the health of the server. Choose another for the agent, such as '/agent'.`
+      `The path ${healthPath} reports the health of the server. Choose another for the agent, such as '/agent'.`
     )
 }

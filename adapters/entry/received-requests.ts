@@ -135,12 +135,12 @@ export class ReceivedRequest implements DirectResponse, Queued {
     if (this.#waits) this.response.writeContinue()
   }
 
-  claim(sharer: Owner): RefusedRequest | undefined {
+  claim(owner: Owner): RefusedRequest | undefined {
     const { shares } = this.#answering
-    const refusal = shareRefusal(shares, sharer)
+    const refusal = shareRefusal(shares, owner)
     if (refusal || this.#state !== 'under way') return refusal
-    this.#owner = sharer
-    shares.add(sharer)
+    this.#owner = owner
+    shares.add(owner)
     return undefined
   }
 
@@ -160,7 +160,7 @@ const CONNECTIONS = {
 } as const
 
 /** The refusal of a connection or pending request over its caller's share; `undefined` within it. */
-export function shareRefusal(shares: SharedLimit, sharer: Owner): RefusedRequest | undefined {
-  const lacking = shares.exceeded(sharer)
-  return lacking && refusalOf(overShare(CONNECTIONS, lacking, sharer, shares))
+export function shareRefusal(shares: SharedLimit, owner: Owner): RefusedRequest | undefined {
+  const exceeded = shares.exceeded(owner)
+  return exceeded && refusalOf(overShare(CONNECTIONS, exceeded, owner, shares))
 }

@@ -15,9 +15,9 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 
 /** Makes Node 24.9 and later ignore other upgrades (RFC 9110 §7.8), unless `isWanted` says that the app may accept them. */
 export function ignoreOthers(server: Server & AskingServer, isWanted: () => boolean): void {
-  const { shouldUpgradeCallback: asked } = server
-  if (asked)
-    server.shouldUpgradeCallback = request => (isWebSocket(request) || isWanted()) && asked.call(server, request)
+  const { shouldUpgradeCallback: decide } = server
+  if (decide)
+    server.shouldUpgradeCallback = request => (isWebSocket(request) || isWanted()) && decide.call(server, request)
 }
 
 /** A socket with Node's private reference to the response that is being written. */
@@ -76,11 +76,11 @@ export function takePath(
     if (!isWebSocket(request))
       return placesOn(server)[0] === place && !isForApp(server) ? replay(server, request, socket, head) : undefined
     socket.on('error', () => socket.destroy())
-    const asked = requestPathOf(request)
-    if (isAt(place, asked)) return take(request, socket, head)
+    const requestPath = requestPathOf(request)
+    if (isAt(place, requestPath)) return take(request, socket, head)
     const others = placesOn(server).filter(other => other !== place)
-    if (!isNobodys(server, others, asked)) return undefined
-    if (place.takesBelow?.(asked)) return take(request, socket, head)
+    if (!isNobodys(server, others, requestPath)) return undefined
+    if (place.takesBelow?.(requestPath)) return take(request, socket, head)
     return socket.writableEnded ? undefined : unknown(request, socket, head)
   }
   if (!PLACES.has(server)) ignoreOthers(server, () => isForApp(server))
@@ -100,9 +100,9 @@ function placesOn(server: Server): readonly UpgradePaths[] {
 }
 
 /** Whether a path is that of a place, with or without a slash at its end. */
-function isAt({ path }: UpgradePaths, asked: string): boolean {
+function isAt({ path }: UpgradePaths, requestPath: string): boolean {
   const base = basePath(path)
-  return asked === base || asked === `${base}/`
+  return requestPath === base || requestPath === `${base}/`
 }
 
 /** Whether the app may want an upgrade: it listens for them too. */
@@ -111,6 +111,6 @@ function isForApp(server: Server): boolean {
 }
 
 /** Whether neither another place nor the app may want an upgrade of this path. */
-function isNobodys(server: Server, others: readonly UpgradePaths[], asked: string): boolean {
-  return !isForApp(server) && !others.some(other => isAt(other, asked) || other.takesBelow?.(asked))
+function isNobodys(server: Server, others: readonly UpgradePaths[], requestPath: string): boolean {
+  return !isForApp(server) && !others.some(other => isAt(other, requestPath) || other.takesBelow?.(requestPath))
 }

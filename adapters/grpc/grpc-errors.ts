@@ -45,9 +45,9 @@ function withErrors(method: Method): Method {
   }
 }
 
-function mapped({ request }: Call, told: unknown): unknown {
+function mapped({ request }: Call, thrown: unknown): unknown {
   const error = sdkFailureOf(request)
-  return error ? statusOf(error) : told
+  return error ? statusOf(error) : thrown
 }
 
 /** The status of an error, which ends a call. */

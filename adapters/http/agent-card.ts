@@ -85,7 +85,7 @@ function requestedVersion(version: string): string {
 function cardAnswer(
   card: unknown,
   since: Date,
-  { method, headers: asked }: HttpRequest,
+  { method, headers: requestHeaders }: HttpRequest,
   more: Readonly<Record<string, string>>
 ): Response {
   const body = JSON.stringify(card)
@@ -97,7 +97,7 @@ function cardAnswer(
     Vary: 'A2A-Version, Origin'
   }
   const headers = { ...more, ...caching, ...SAFE }
-  if (isKnown(asked, etag, since)) return new LightResponse(null, { status: 304, headers })
+  if (isKnown(requestHeaders, etag, since)) return new LightResponse(null, { status: 304, headers })
   return pageAnswer(method, body, { 'Content-Type': 'application/json', ...headers })
 }
 
@@ -119,10 +119,10 @@ function pageAnswer(method: string, body: string, headers: Record<string, string
 }
 
 /** With an ETag, the date is ignored (RFC 9110 §13.1.3). */
-function isKnown(asked: HttpRequest['headers'], etag: string, since: Date): boolean {
-  const tags = asked.get('if-none-match')
+function isKnown(requestHeaders: HttpRequest['headers'], etag: string, since: Date): boolean {
+  const tags = requestHeaders.get('if-none-match')
   if (tags !== null) return tags.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
-  const date = asked.get('if-modified-since')
+  const date = requestHeaders.get('if-modified-since')
   return date !== null && Date.parse(date) >= Math.floor(since.getTime() / 1000) * 1000
 }
 

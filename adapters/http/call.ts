@@ -54,18 +54,18 @@ export class HttpCall {
     settings: Settings,
     request: HttpRequest,
     served: NodeResponse,
-    entered: RequestHead,
-    placed: CallerAndTenant,
+    head: RequestHead,
+    caller: CallerAndTenant,
     tenant: string | undefined
   ) {
     this.#settings = settings
     this.request = request
     this.served = served
-    this.head = entered
-    this.caller = placed
+    this.head = head
+    this.caller = caller
     this.tenant = tenant
-    const { activated } = entered.terms
-    this.headers = activated.length === 0 ? entered.headers : { ...entered.headers, ...activation(request, activated) }
+    const { activated } = head.terms
+    this.headers = activated.length === 0 ? head.headers : { ...head.headers, ...activation(request, activated) }
   }
 
   /** The memory of a large answer, or of a stream's first event; `undefined` unless it is large. */
@@ -75,9 +75,9 @@ export class HttpCall {
 
   /** Waits for the memory of a large answer. */
   takeSpace(bytes: number): Promise<void> | undefined {
-    const { principal, pathTenant: asked } = this.caller
-    const sharer = { user: connectionOf(this.served) ?? this.request, ...this.#settings.ownerOf(principal, asked) }
-    this.#space ??= new AnswerSpace(bytes => this.#settings.largeAnswers.enter(sharer, bytes))
+    const { principal, pathTenant: tenant } = this.caller
+    const owner = { user: connectionOf(this.served) ?? this.request, ...this.#settings.ownerOf(principal, tenant) }
+    this.#space ??= new AnswerSpace(bytes => this.#settings.largeAnswers.enter(owner, bytes))
     return this.#space.take(bytes)
   }
 
@@ -146,7 +146,7 @@ export function callContextOf(call: HttpCall, streamTerms?: EventStreamTerms): C
   } = call
   const { version, extensions, conditions } = terms
   const signal = streamTerms ? streamTerms.signal : goneSignal(call)
-  const room: Budget = async bytes => {
+  const budget: Budget = async bytes => {
     await call.takeSpace(bytes)
     // Reads nothing for a client that has disconnected.
     signal.throwIfAborted()
@@ -157,7 +157,7 @@ export function callContextOf(call: HttpCall, streamTerms?: EventStreamTerms): C
     conditions,
     interfaces,
     bytes,
-    room,
+    room: budget,
     connection: connectionOf(served),
     signal,
     numbered: streamTerms?.numbered,

@@ -84,48 +84,48 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   const versions = dialects.map(({ version }) => version)
   const { authenticate, hasTenants, counters, telemetry } = settings
 
-  const refused = (refusal: RefusedRequest, entered: RequestHead, isRpc: boolean) => {
+  const refused = (refusal: RefusedRequest, head: RequestHead, isRpc: boolean) => {
     counters.refused(refusal.status)
-    const { terms, headers } = entered
+    const { terms, headers } = head
     return refusalAnswer(
       forVersion(refusal, terms.version, versions),
       headers,
-      isRpc ? 'JSONRPC' : restFormOf(dialects, entered)
+      isRpc ? 'JSONRPC' : restFormOf(dialects, head)
     )
   }
 
   /** Answers a request of an identified caller, or of anybody. */
   const answered = (
     request: HttpRequest,
-    entered: RequestHead,
+    head: RequestHead,
     served: NodeResponse,
     { principal, refusal }: Identified
   ): Promise<Response> => {
-    const { path } = entered
+    const { path } = head
     const routed = hasTenants ? routeOf(request.method, path) : undefined
     const tenant = hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
-    if (refusal) return Promise.resolve(refused(refusal, entered, isRpc))
-    const asked = tenant ?? tenantOf(routed)
-    const full = principal && served.direct?.claim?.(settings.ownerOf(principal, asked))
+    if (refusal) return Promise.resolve(refused(refusal, head, isRpc))
+    const pathTenant = tenant ?? tenantOf(routed)
+    const full = principal && served.direct?.claim?.(settings.ownerOf(principal, pathTenant))
     const wrong = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
     if (wrong) {
-      const over = settings.countRejected({ tenant: asked, principal: principal?.id, claims: principal?.claims })
-      return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, entered, isRpc))
+      const over = settings.countRejected({ tenant: pathTenant, principal: principal?.id, claims: principal?.claims })
+      return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, head, isRpc))
     }
     const traced = telemetry && traceTerms(telemetry, request.headers, binding)
-    const call = new HttpCall(settings, request, served, entered, { principal, pathTenant: asked, traced }, tenant)
+    const call = new HttpCall(settings, request, served, head, { principal, pathTenant, traced }, tenant)
     return isRpc
       ? answerRpc(runtime, methods, call)
       : (answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
   }
-  return entered(runtime, { ...options, webSocket, dialects, http: true }, (request, entered, served) => {
+  return mountedHandler(runtime, { ...options, webSocket, dialects, http: true }, (request, head, served) => {
     const answer = authenticate
       ? authenticateRequest(() => Object.fromEntries(request.headers), settings).then(caller =>
-          answered(request, entered, served, caller)
+          answered(request, head, served, caller)
         )
-      : answered(request, entered, served, ANYBODY)
+      : answered(request, head, served, ANYBODY)
     return served.direct ? answer : answer.then(response => turnEnd().then(() => response))
   })
 }
@@ -141,7 +141,7 @@ function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
 /** Serves only the card and the page, for an agent that is not served over HTTP. */
 export function cardAndPage(runtime: Runtime, options: MountOptions): Handler {
   const nothing = `Nothing is here. The agent's card is at ${AGENT_CARD_PATH}.`
-  return entered(runtime, options, async (_, { headers }) =>
+  return mountedHandler(runtime, options, async (_, { headers }) =>
     statusAnswer(new A2AError('MethodNotFound', nothing), headers)
   )
 }
@@ -149,10 +149,10 @@ export function cardAndPage(runtime: Runtime, options: MountOptions): Handler {
 type MountOptions = Pick<HandlerOptions, 'path' | 'url'> & OfferedBindings
 
 /** Admits requests, answers those for the public card and page, and passes on the rest. */
-function entered(
+function mountedHandler(
   runtime: Runtime,
   { path = '/', url, ...offer }: MountOptions,
-  answer: (request: HttpRequest, entered: RequestHead, served: NodeResponse) => Promise<Response>
+  answer: (request: HttpRequest, head: RequestHead, served: NodeResponse) => Promise<Response>
 ): Handler {
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
@@ -162,14 +162,14 @@ function entered(
 
   const interfacesFor = memoizeLast(address => interfacesAt(address, offer))
   /** The interfaces to show to a request; empty if the agent's URL is unknown. */
-  const placed = (address: URL, { direct }: NodeResponse): readonly AgentInterface[] => {
+  const interfacesShown = (address: URL, { direct }: NodeResponse): readonly AgentInterface[] => {
     if (publicUrl !== undefined) return interfacesFor(publicUrl)
-    if (direct) return interfacesTaken(address.hostname, direct.socket)
+    if (direct) return interfacesByConnection(address.hostname, direct.socket)
     const origin = originMounted(address, settings.hosts)
     return origin === undefined ? [] : interfacesFor(joinAgentUrl(origin, base))
   }
   /** The same for a connection to a Node server, whose last result is kept: that of most requests. */
-  let taken:
+  let lastResult:
     | {
         readonly name: string
         readonly localAddress: string | undefined
@@ -177,9 +177,9 @@ function entered(
         readonly interfaces: readonly AgentInterface[]
       }
     | undefined
-  const interfacesTaken = (name: string, { localAddress, localPort }: Socket): readonly AgentInterface[] => {
-    if (taken?.name !== name || taken.localAddress !== localAddress || taken.localPort !== localPort) {
-      taken = {
+  const interfacesByConnection = (name: string, { localAddress, localPort }: Socket): readonly AgentInterface[] => {
+    if (lastResult?.name !== name || lastResult.localAddress !== localAddress || lastResult.localPort !== localPort) {
+      lastResult = {
         name,
         localAddress,
         localPort,
@@ -188,7 +188,7 @@ function entered(
         )
       }
     }
-    return taken.interfaces
+    return lastResult.interfaces
   }
   const belowBase = memoizeLast(pathname => pathBelow(base, pathname))
   const addressOf = memoizeLast(url => new URL(url))
@@ -204,7 +204,7 @@ function entered(
     served: NodeResponse
   ): Promise<Response> | Response => {
     const { pathname, searchParams: query } = address
-    const interfaces = placed(address, served)
+    const interfaces = interfacesShown(address, served)
     const below = belowBase(pathname)
     const terms = termsOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'

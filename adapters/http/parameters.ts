@@ -19,8 +19,8 @@ export function isJson(request: HttpRequest): boolean {
 
 /** The content type of an answer: `application/json`, unless the client sends or accepts A2A's own. */
 export function answerType(request: HttpRequest): string {
-  const asked = request.headers.get('accept')?.toLowerCase().includes(A2A_JSON) ?? false
-  return asked || typeOf(request) === A2A_JSON ? A2A_JSON : 'application/json'
+  const acceptsOwn = request.headers.get('accept')?.toLowerCase().includes(A2A_JSON) ?? false
+  return acceptsOwn || typeOf(request) === A2A_JSON ? A2A_JSON : 'application/json'
 }
 
 /** The error for a body of another content type. */
@@ -226,17 +226,17 @@ function textOf(bytes: ArrayBuffer | Uint8Array, call: HttpCall): Promise<string
   return turn ? turn.then(() => decodeUtf8(bytes)) : decodeUtf8(bytes)
 }
 
-async function largeBody(call: HttpCall, limit: number, unfinished: IncompleteBytes): Promise<string> {
+async function largeBody(call: HttpCall, limit: number, incompleteBytes: IncompleteBytes): Promise<string> {
   try {
-    const bytes = await collected(call, limit, unfinished)
+    const bytes = await collected(call, limit, incompleteBytes)
     await turnEnd()
     const turn = call.parsingTurn()
     if (turn) await turn
     const text = decodeUtf8(bytes)
-    unfinished.count(0)
+    incompleteBytes.count(0)
     return text
   } catch (cause) {
-    unfinished.count(0)
+    incompleteBytes.count(0)
     throw cause instanceof A2AError ? cause : incomplete(cause)
   }
 }
@@ -251,12 +251,12 @@ function decodeUtf8(bytes: ArrayBuffer | Uint8Array): string {
   }
 }
 
-async function collected(call: HttpCall, limit: number, unfinished: IncompleteBytes): Promise<Uint8Array> {
+async function collected(call: HttpCall, limit: number, incompleteBytes: IncompleteBytes): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   for await (const chunk of call.request.body ?? []) {
     call.bytes += chunk.byteLength
     if (call.bytes > limit) throw tooLarge(limit)
-    const full = unfinished.count(call.bytes)
+    const full = incompleteBytes.count(call.bytes)
     if (full) throw full
     chunks.push(chunk)
   }

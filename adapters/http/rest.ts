@@ -113,8 +113,8 @@ function dialectOf(dialects: readonly Dialect[], { path, terms }: RequestHead): 
 }
 
 /** The form of errors for a REST request. */
-export function restFormOf(dialects: readonly Dialect[], entered: RequestHead): Form {
-  return dialectOf(dialects, entered) ? FORM : 'HTTP+JSON'
+export function restFormOf(dialects: readonly Dialect[], head: RequestHead): Form {
+  return dialectOf(dialects, head) ? FORM : 'HTTP+JSON'
 }
 
 /** Answers a REST request of an older version; `undefined` for other requests. */

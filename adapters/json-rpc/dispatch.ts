@@ -60,21 +60,22 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
     const operation = operations.get(name)
     if (operation && version === PROTOCOL_VERSION) return operation
     const isStated = version.trim() !== ''
-    const asked = normaliseVersion(version) ?? ''
-    const dialect = older.get(asked)
+    const wanted = normaliseVersion(version) ?? ''
+    const dialect = older.get(wanted)
     if (operation && !(isStated && dialect)) return operation
     const unstated = isStated ? undefined : unstatedMethod(dialects, name)
     return (
-      unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
+      unstated ??
+      (dialect ? dialect.method(name) : wanted === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
     )
   }
 }
 
 /** Answers any name in an unsupported version with the error for the version. */
-function unserved({ settings: { countRejected: countStray } }: Runtime, version: string): Method {
+function unserved({ settings: { countRejected: countRejection } }: Runtime, version: string): Method {
   return {
     streaming: false,
-    answer: async (params, call) => countRejected(countStray, call, params, () => checkVersion(version))
+    answer: async (params, call) => countRejected(countRejection, call, params, () => checkVersion(version))
   }
 }
 

@@ -61,8 +61,8 @@ export function traceTerms({ fields }: Telemetry, given: Fields, binding?: strin
     const value = given.get(name)
     if (value && value.length <= LONGEST_VALUE) trace[name] = name === 'traceparent' ? newest(value) : value
   }
-  const carrier: TraceCarrier | undefined = Object.keys(trace).length > 0 ? trace : undefined
-  return { binding, trace: carrier }
+  const context: TraceCarrier | undefined = Object.keys(trace).length > 0 ? trace : undefined
+  return { binding, trace: context }
 }
 
 /** An HTTP instrumentation of the client may append its own value. The last one counts. */

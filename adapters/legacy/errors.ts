@@ -101,18 +101,18 @@ function reworded(
   { text, field, code = code => code, metadata = {}, dataIsObject = false }: Wording
 ): A2AError {
   const { message, violations, retryAfterMs } = error
-  const told = violations.map(violation => ({
+  const newViolations = violations.map(violation => ({
     field: field(violation.field),
     description: text(violation.description)
   }))
   const named = violations.reduce(
     (words, { field, description }, index) =>
-      words.replace(`${field} ${description}`, `${told[index]?.field} ${description}`),
+      words.replace(`${field} ${description}`, `${newViolations[index]?.field} ${description}`),
     message
   )
   return new A2AError(code(error.code), text(named), {
     metadata: { ...error.metadata, ...metadata },
-    violations: told,
+    violations: newViolations,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     dataIsObject,
     cause: error

@@ -52,10 +52,10 @@ export const Part01Schema = z.pipe(
 /** The kind of a part by its content, which a given kind must match. */
 function kindOf(
   part: object,
-  said: 'text' | 'file' | 'data' | undefined,
+  given: 'text' | 'file' | 'data' | undefined,
   context: z.core.ParsePayload
 ): 'text' | 'file' | 'data' {
-  const kind = said ?? ('text' in part ? 'text' : 'file' in part ? 'file' : 'data')
+  const kind = given ?? ('text' in part ? 'text' : 'file' in part ? 'file' : 'data')
   if (!Object.hasOwn(part, kind)) complain(context, [kind], `is required in a part of kind ${kind}`)
   return kind
 }

@@ -264,9 +264,9 @@ export function withPast(
   historyLength?: number
 ): Task {
   if (rounds.length + negotiated.length === 0) return task
-  const said = rounds.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
+  const earlier = rounds.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
   const history = newest(
-    [...negotiated, ...said, ...(task.history ?? [])].filter(message => !isCancellation(message, id)),
+    [...negotiated, ...earlier, ...(task.history ?? [])].filter(message => !isCancellation(message, id)),
     historyLength
   )
   const artifacts = [...rounds, task].flatMap(({ artifacts = [] }) => artifacts)

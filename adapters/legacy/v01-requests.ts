@@ -92,14 +92,14 @@ export function toSendMessage({
   historyLength,
   metadata
 }: z.output<typeof SendParams01>): SendMessageRequest {
-  const { parts, metadata: said } = message
+  const { parts, metadata: messageMetadata } = message
   return {
     message: {
       messageId: `${messagePrefixOf(id)}${randomIds()}`,
       role: 'ROLE_USER',
       parts: parts.map(fromPart01),
       ...(sessionId !== undefined && { contextId: sessionId }),
-      ...(said && { metadata: said })
+      ...(messageMetadata && { metadata: messageMetadata })
     },
     configuration: {
       ...(historyLength !== undefined && { historyLength }),

@@ -50,7 +50,7 @@ type Events = AsyncGenerator<Event01, void, undefined>
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
-  const { capabilities, countRejected: countStray, negotiates, opensTasks } = runtime.settings
+  const { capabilities, countRejected: countRejection, negotiates, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, webhookWriter(negotiates))
 
@@ -62,7 +62,7 @@ export function dialect01(runtime: Runtime): Dialect {
     answer: async (given, call) => {
       try {
         return await run(
-          countRejected(countStray, call, given, () => checkedParams(schema, given, limits)),
+          countRejected(countRejection, call, given, () => checkedParams(schema, given, limits)),
           { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 }
         )
       } catch (error) {
@@ -79,7 +79,7 @@ export function dialect01(runtime: Runtime): Dialect {
     async *events(given, call) {
       try {
         yield* run(
-          countRejected(countStray, call, given, () => checkedParams(schema, given, limits)),
+          countRejected(countRejection, call, given, () => checkedParams(schema, given, limits)),
           { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 }
         )
       } catch (error) {

@@ -26,7 +26,7 @@ type Events = AsyncGenerator<Event03, void, undefined>
  */
 export function createDialect03(runtime: Runtime, options?: Card03Options): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
-  const { capabilities, countRejected: countStray } = runtime.settings
+  const { capabilities, countRejected: countRejection } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(BARE, writeBare)
 
@@ -39,7 +39,7 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
     throw ours((response as Failed).error, call)
   }
 
-  async function* told(method: string, params: Params, call: CallContext): Events {
+  async function* streamed(method: string, params: Params, call: CallContext): Events {
     const response = await handle(method, params, call)
     if (!(Symbol.asyncIterator in response)) throw ours((response as Failed).error, call)
     try {
@@ -52,7 +52,7 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
   /** 0.3 answers a subscription to an ended task with the task. */
   async function* resubscribed(params: Params, call: CallContext): Events {
     try {
-      yield* told('tasks/resubscribe', params, call)
+      yield* streamed('tasks/resubscribe', params, call)
     } catch (error) {
       if (!capabilities.streaming || !isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
       yield (await answered('tasks/get', params, call)) as Event03
@@ -68,7 +68,7 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
 
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
-    const params = countRejected(countStray, call, given, () => params03(method, given, limits))
+    const params = countRejected(countRejection, call, given, () => params03(method, given, limits))
     if (name === 'agent/getAuthenticatedExtendedCard')
       return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }), options)
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
@@ -76,9 +76,9 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
   }
 
   async function* stream(method: Method03, given: unknown, call: CallContext): Events {
-    const params = countRejected(countStray, call, given, () => params03(method, given, limits))
+    const params = countRejected(countRejection, call, given, () => params03(method, given, limits))
     if (method.name === 'tasks/resubscribe') yield* resubscribed(params, call)
-    else for await (const event of told(method.name, params, call)) yield closing(event)
+    else for await (const event of streamed(method.name, params, call)) yield closing(event)
   }
 
   const answer = async (method: Method03, params: unknown, call: CallContext) => {

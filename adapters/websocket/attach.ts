@@ -79,27 +79,29 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     if ('status' in shaken) return refused(socket, shaken)
     if (isDraining) return refused(socket, GOING)
     const { host, ...terms } = shaken
-    const sharer = settings.ownerOf(terms.principal, tenant)
-    const refusal = shareRefusal(shares, sharer)
+    const owner = settings.ownerOf(terms.principal, tenant)
+    const refusal = shareRefusal(shares, owner)
     if (refusal) return refused(socket, refusal)
     const interfaces = interfacesFor(connectionOrigin(new URL(`http://${host}`).hostname, socket, settings.hosts))
     sockets.handleUpgrade(request, socket, head, (client: ServedSocket) => {
-      shares.add(sharer)
-      client.once('close', () => shares.add(sharer, -1))
+      shares.add(owner)
+      client.once('close', () => shares.add(owner, -1))
       return new Connection({ ...serving, interfaces }, client, socket, {
         ...terms,
         ...(tenant !== undefined && { tenant })
       })
     })
   }
-  const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(base, asked) !== undefined : undefined
-  const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {
+  const takesBelow = settings.hasTenants
+    ? (requestPath: string) => tenantBelow(base, requestPath) !== undefined
+    : undefined
+  const accept = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     upgrade(request, socket, head, tenantBelow(base, requestPathOf(request))).catch((error: unknown) => {
       logger.error('a handshake failed', { error })
       refused(socket, broken())
     })
   }
-  const release = takePath(server, { path, takesBelow }, take, (_, socket) => refused(socket, elsewhere(path)))
+  const release = takePath(server, { path, takesBelow }, accept, (_, socket) => refused(socket, elsewhere(path)))
   const uncount = settings.counters.serves('websocket', () => sockets.clients.size)
   const stopHeartbeat = startHeartbeat(sockets.clients, clock)
 
@@ -137,8 +139,8 @@ export function together(sockets: Served, own: ListeningServer): Served {
 }
 
 /** The tenant in a request's path below that of its agent; `undefined` for none. */
-function tenantBelow(base: string, asked: string): string | undefined {
-  return asked.startsWith(`${base}/`) ? tenantIn(asked.slice(base.length)) : undefined
+function tenantBelow(base: string, requestPath: string): string | undefined {
+  return requestPath.startsWith(`${base}/`) ? tenantIn(requestPath.slice(base.length)) : undefined
 }
 
 /** An internal error, whose details the client does not see. */

@@ -95,8 +95,8 @@ export class Connection {
       terms.extensions === '' ? plainTerms(terms.version) : callTerms(new Map(), terms, runtime.settings.extensions)
     const { tenant, principal } = terms
     const connection = {}
-    const sharer = runtime.settings.ownerOf(principal, tenant)
-    this.#incompleteBytes = new IncompleteBytes(runtime.settings.unfinished, sharer)
+    const owner = runtime.settings.ownerOf(principal, tenant)
+    this.#incompleteBytes = new IncompleteBytes(runtime.settings.unfinished, owner)
     const { clock, limits } = runtime.settings
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
@@ -107,7 +107,7 @@ export class Connection {
     }
     this.#inbox = new Inbox({
       turns: runtime.settings.scheduler.reading,
-      user: sharerKeyOf(sharer, connection),
+      user: sharerKeyOf(owner, connection),
       connection,
       readPause: this.#readPause,
       read: catchErrors(frame => this.#read(frame), fail)
@@ -122,7 +122,7 @@ export class Connection {
     this.#calls = {
       caller: { connection, tenant, principal: principal?.id, claims: principal?.claims },
       interfaces,
-      largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer })
+      largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...owner })
     }
     this.#refusals = new Refusals(this.#readPause, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)

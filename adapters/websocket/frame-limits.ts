@@ -109,8 +109,8 @@ export class Refusals {
   #count = 0
   #pause: unknown
 
-  constructor(intake: ReadPause, clock: Clock) {
-    this.#readPause = intake
+  constructor(readPause: ReadPause, clock: Clock) {
+    this.#readPause = readPause
     this.#clock = clock
   }
 

@@ -33,7 +33,7 @@ export interface FrameReader {
  */
 export function readWholeFrames(stream: Socket, reader: FrameReader): void {
   const [forward] = stream.listeners('data')
-  const take = (chunk: Buffer) => {
+  const read = (chunk: Buffer) => {
     const at = reader.watch.isBetweenMessages ? readFrames(chunk, reader) : 0
     const rest = at < chunk.length ? chunk.subarray(at) : undefined
     if (rest) {
@@ -44,7 +44,7 @@ export function readWholeFrames(stream: Socket, reader: FrameReader): void {
   }
   if (forward) stream.off('data', forward as (chunk: Buffer) => void)
   // As with the listeners of `once`, the property makes `ws` remove this listener when it removes its own.
-  onReceived(stream, 'data', take, reader.fail, { listener: forward })
+  onReceived(stream, 'data', read, reader.fail, { listener: forward })
 }
 
 /** Reads the messages at the start of a chunk. Gives the offset of the first byte that is not read. */

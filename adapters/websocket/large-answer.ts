@@ -17,11 +17,11 @@ export class LargeAnswers {
   /** Made for the first large answer. */
   #own: AnswerBudget | undefined
 
-  /** `all` is the limit of all connections; this one uses the share of `sharer`. */
-  constructor(outbox: Outbox, all: AnswerBudget, sharer: Owner) {
+  /** `all` is the limit of all connections; this one uses the share of `owner`. */
+  constructor(outbox: Outbox, all: AnswerBudget, owner: Owner) {
     this.outbox = outbox
     this.#all = all
-    this.#owner = sharer
+    this.#owner = owner
   }
 
   space(): AnswerSpace {

@@ -41,10 +41,10 @@ export class Outbox {
   #held: string[] = []
 
   /** `see` is called with each frame. */
-  constructor(socket: ServedSocket, stream: Socket, intake: ReadPause, clock: Clock, see?: (frame: string) => void) {
+  constructor(socket: ServedSocket, stream: Socket, readPause: ReadPause, clock: Clock, see?: (frame: string) => void) {
     this.#socket = socket
     this.#stream = stream
-    this.#readPause = intake
+    this.#readPause = readPause
     this.#clock = clock
     this.#see = see
     socket.beforeClose = this.#flush

@@ -127,7 +127,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a card gives the port of the request',
     file: 'adapters/http/handler.ts',
     unit: 'test/adapters/entry/card-addresses.test.ts',
-    find: 'if (direct) return interfacesTaken(address.hostname, direct.socket)',
+    find: 'if (direct) return interfacesByConnection(address.hostname, direct.socket)',
     replace: 'if (direct) return interfacesFor(`${address.origin}${base}/`)'
   },
   {
@@ -155,7 +155,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a 401 over REST has the body of JSON-RPC',
     file: 'adapters/http/handler.ts',
     unit: 'test/adapters/entry/refusals.test.ts',
-    find: "isRpc ? 'JSONRPC' : restFormOf(dialects, entered)",
+    find: "isRpc ? 'JSONRPC' : restFormOf(dialects, head)",
     replace: "'JSONRPC'"
   },
   {

@@ -317,7 +317,7 @@ export class NodeProcess {
   readonly ended: Promise<string>
   readonly #child: ChildProcess
 
-  constructor({ name, args, env, cwd, onLine: said }: NodeStart) {
+  constructor({ name, args, env, cwd, onLine }: NodeStart) {
     this.name = name
     const child = spawn(
       process.execPath,
@@ -325,7 +325,7 @@ export class NodeProcess {
       { cwd, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] }
     ) as ChildProcess & { readonly stdout: Readable; readonly stderr: Readable }
     this.#child = child
-    const errors = createInterface(child.stderr).on('line', said)
+    const errors = createInterface(child.stderr).on('line', onLine)
     // Not the event close, which does not follow a disconnect.
     const exit = new Promise<string>(resolve =>
       child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))

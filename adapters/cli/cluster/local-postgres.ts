@@ -81,15 +81,15 @@ async function begin(
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'ipc']
   })
-  let said = ''
+  let output = ''
   // Not the event close, which does not follow a disconnect.
-  const ended = Promise.all([once(child, 'exit'), once(child.stderr as Readable, 'close')]).then(() => said)
+  const ended = Promise.all([once(child, 'exit'), once(child.stderr as Readable, 'close')]).then(() => output)
   const ready = new Promise<void>((resolve, reject) => {
-    const hear = (chunk: Buffer) => {
-      said = `${said}${String(chunk)}`.slice(-4000)
-      if (/ready to accept connections/.test(said)) resolve()
+    const read = (chunk: Buffer) => {
+      output = `${output}${String(chunk)}`.slice(-4000)
+      if (/ready to accept connections/.test(output)) resolve()
     }
-    onReceived(child.stderr as Readable, 'data', hear, reject)
+    onReceived(child.stderr as Readable, 'data', read, reject)
   })
   const reason = await Promise.race([ready, ended])
   if (reason !== undefined) throw unusable(folder, reason)
@@ -102,10 +102,10 @@ async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void>
 }
 
 /** The refusal of a folder, with what PostgreSQL said last. */
-function unusable(folder: string, said: string, cause?: unknown): CommandError {
-  const reasons = said.split('\n').flatMap(line => /(?:FATAL|HINT|error): *(.*)/.exec(line)?.[1] ?? [])
+function unusable(folder: string, output: string, cause?: unknown): CommandError {
+  const reasons = output.split('\n').flatMap(line => /(?:FATAL|HINT|error): *(.*)/.exec(line)?.[1] ?? [])
   return new CommandError(
-    `PostgreSQL cannot use ${folder}: ${oneLine(reasons.join('. ') || said).replace(/[.?]?$/, end => end || '.')} To use another database: --db postgres://HOST/DATABASE.`,
+    `PostgreSQL cannot use ${folder}: ${oneLine(reasons.join('. ') || output).replace(/[.?]?$/, end => end || '.')} To use another database: --db postgres://HOST/DATABASE.`,
     { cause }
   )
 }

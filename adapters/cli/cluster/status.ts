@@ -33,12 +33,14 @@ export async function showStatus(args: readonly string[], { cwd, clock, screen, 
   }
   const place = await taskPlace(url, task)
   if (!place) throw new CommandError(`There is no task ${task} in this database.`)
-  const way = wayOf(
+  const periods = wayOf(
     status.shards.flatMap(({ shard, tenures }) => (shard === place.shard ? tenures : [])),
     place.fromMs,
     place.untilMs
   )
-  stdout.write(json ? jsonLine({ task, shard: place.shard, way }) : wayText(task, place.shard, way, screen?.columns))
+  stdout.write(
+    json ? jsonLine({ task, shard: place.shard, way: periods }) : wayText(task, place.shard, periods, screen?.columns)
+  )
   return EXIT.ok
 }
 
@@ -59,9 +61,9 @@ const NOBODY = 'no owner'
 const MOVES = 10
 
 /** The owners of a task's shard while the task lived, as text. */
-function wayText(task: string, shard: number, way: readonly OwnershipPeriod[], columns?: number): string {
+function wayText(task: string, shard: number, periods: readonly OwnershipPeriod[], columns?: number): string {
   const time = (ms: number | undefined) => (ms === undefined ? 'now' : new Date(ms).toISOString())
-  const rows = way.map(({ owner = SINGLE_SERVER, epoch, fromMs, untilMs }) => [
+  const rows = periods.map(({ owner = SINGLE_SERVER, epoch, fromMs, untilMs }) => [
     owner,
     String(epoch),
     time(fromMs),

@@ -119,8 +119,8 @@ async function serve(
     draw: drawChart,
     alwaysRecord: true,
     coverage: () => tested.read(),
-    test: told => testRun.start(told),
-    prove: told => proofRun.start(told),
+    test: report => testRun.start(report),
+    prove: report => proofRun.start(report),
     page: builtPage,
     loadStately
   })

@@ -106,10 +106,10 @@ function slowText(file: string): string {
 export async function syntaxPlace(files: Iterable<string>): Promise<string> {
   for (const file of files) {
     if (!/\.[cm]?js$/.test(file)) continue
-    const said = await new Promise<string>(resolve => {
+    const errors = await new Promise<string>(resolve => {
       execFile(process.execPath, ['--check', file], { env: {} }, (_, __, stderr) => resolve(stderr))
     })
-    if (said !== '') return said.split('\n').slice(0, 3).join('\n')
+    if (errors !== '') return errors.split('\n').slice(0, 3).join('\n')
   }
   return ''
 }
@@ -182,7 +182,7 @@ export class FreshModules {
       return await import(`${href}?${LOAD}=${load}`)
     } finally {
       let more: boolean
-      do more = hear(receiveMessageOnPort(port)?.message)
+      do more = addFile(receiveMessageOnPort(port)?.message)
       while (more)
       imported.delete(load)
       // Some Nodes name the load in the path, too.
@@ -207,13 +207,13 @@ function hooked(): MessagePort {
     transferList: [port]
   })
   process.noDeprecation = noDeprecation
-  onReceived(port1, 'message', hear, console.error)
+  onReceived(port1, 'message', addFile, console.error)
   port1.unref()
   return port1
 }
 
 /** Tells the load that a file belongs to it. Returns whether there was a file. */
-function hear(loaded: Loaded | undefined): boolean {
+function addFile(loaded: Loaded | undefined): boolean {
   if (loaded) imported.get(loaded.load)?.(fileURLToPath(loaded.file))
   return loaded !== undefined
 }

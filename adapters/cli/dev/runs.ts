@@ -17,21 +17,21 @@ export class TestRun {
   }
 
   /** Starts it, unless it runs. Tells its progress with each test, and its end. */
-  start(told: (progress: TestProgress) => void): void {
+  start(report: (progress: TestProgress) => void): void {
     let [done, total, failed] = [0, 0, 0]
-    const tell = (more: Pick<TestProgress, 'isRunning' | 'error'>) =>
-      told({ type: 'testing', done, total, failed, ...more })
+    const reportTests = (more: Pick<TestProgress, 'isRunning' | 'error'>) =>
+      report({ type: 'testing', done, total, failed, ...more })
     const line = (text: string) => {
       const plan = /^1\.\.(\d+)$/.exec(text)
       const point = /^(not )?ok \d/.exec(text)
       if (plan) total = Number(plan[1])
       if (point) done += 1
       if (point?.[1]) failed += 1
-      if (plan ?? point) tell({ isRunning: true })
+      if (plan ?? point) reportTests({ isRunning: true })
     }
     const ended = (errors: string) =>
-      tell({ isRunning: false, ...(total === 0 && { error: errors || 'The tests did not start.' }) })
-    if (this.#command.start(line, ended)) tell({ isRunning: true })
+      reportTests({ isRunning: false, ...(total === 0 && { error: errors || 'The tests did not start.' }) })
+    if (this.#command.start(line, ended)) reportTests({ isRunning: true })
   }
 
   /** Ends it. May be called twice. */
@@ -57,20 +57,20 @@ export class ProofRun {
   }
 
   /** Starts it, unless it runs. Tells that it runs, and then the proof or the error. */
-  start(told: (progress: Proving) => void): void {
+  start(report: (progress: Proving) => void): void {
     let proof: Proof | undefined
     const line = (text: string) => {
       if (text.startsWith(PROOF)) proof = JSON.parse(text) as Proof
     }
     const ended = (errors: string) =>
-      told({
+      report({
         type: 'proving',
         isRunning: false,
         ...(proof
           ? { proof: shownProof(proof, this.#file, this.#clock.now()) }
           : { error: errors || 'The proof did not start.' })
       })
-    if (this.#command.start(line, ended)) told({ type: 'proving', isRunning: true })
+    if (this.#command.start(line, ended)) report({ type: 'proving', isRunning: true })
   }
 
   /** Ends it. May be called twice. */

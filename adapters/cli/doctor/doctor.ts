@@ -54,11 +54,11 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   if (isRemote) refusePassword(target)
   if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
   const findings: CheckResult[] = []
-  const tell = (...found: readonly CheckResult[]) => {
+  const print = (...found: readonly CheckResult[]) => {
     findings.push(...found)
     for (const finding of found) io.stdout.write(textOf(finding, io.colours.stdout))
   }
-  tell(
+  print(
     nodeFinding(about, process.versions.node),
     ...packageFindings(about, installedVersion, {
       stripsTypes: nodeReader.stripsTypes,
@@ -66,12 +66,12 @@ async function run(args: readonly string[], io: Io): Promise<number> {
       node: process.versions.node
     })
   )
-  if (!isRemote) tell(await portFinding(USUAL_PORT))
-  if (db !== undefined) tell(await databaseFinding(db, io))
+  if (!isRemote) print(await portFinding(USUAL_PORT))
+  if (db !== undefined) print(await databaseFinding(db, io))
   if (isRemote)
     for await (const finding of urlFindings({ url: target, access: readAccess(values, io.env), text }, io))
-      tell(finding)
-  else if (target !== undefined) tell(await agentFinding(target, io))
+      print(finding)
+  else if (target !== undefined) print(await agentFinding(target, io))
   return findings.some(({ status }) => status === 'wrong') ? EXIT.error : EXIT.ok
 }
 

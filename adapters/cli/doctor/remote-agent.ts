@@ -204,10 +204,10 @@ async function messageFinding(
   }
   const { task, message, question = message } = watched
   const answer = task ? `task ${oneLine(task.id)}, which is ${stateText(task.state)}` : 'a message'
-  const said = question ? `: ${oneLine(messageText(question))}` : ''
+  const questionText = question ? `: ${oneLine(messageText(question))}` : ''
   return {
     status: exitCode(task?.state) === EXIT.unsuccessful ? 'wrong' : 'ok',
-    what: `the message was answered with ${answer} (${countText(events)})${said}`
+    what: `the message was answered with ${answer} (${countText(events)})${questionText}`
   }
 }
 

@@ -19,12 +19,12 @@ const SAME_SIGNAL_MS = 500
 /** Aborts at the first SIGINT or SIGTERM. The second calls `exit` with its code. */
 export function stopSignal(source: SignalSource, now: () => number, exit: (code: number) => void): AbortSignal {
   const stop = new AbortController()
-  const told = new Map<string, number>()
+  const receivedAtMs = new Map<string, number>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     source.on(signal, () => {
-      const isSame = now() - (told.get(signal) ?? -Infinity) <= SAME_SIGNAL_MS
-      const isFirst = told.size === 0
-      if (!isSame) told.set(signal, now())
+      const isSame = now() - (receivedAtMs.get(signal) ?? -Infinity) <= SAME_SIGNAL_MS
+      const isFirst = receivedAtMs.size === 0
+      if (!isSame) receivedAtMs.set(signal, now())
       if (isFirst) stop.abort()
       else if (!isSame) exit(AT_ONCE[signal])
     })

@@ -264,7 +264,7 @@ export class ChatLoop {
   #formUser() {
     return {
       ask: (prompt: string) => this.#ask(prompt),
-      tell: (line: string) => this.#print(line),
+      print: (line: string) => this.#print(line),
       columns: this.#io.terminal?.columns ?? USUAL_COLUMNS
     }
   }
@@ -281,9 +281,9 @@ export class ChatLoop {
 
   /** Reports an error, after which the chat goes on. */
   #report(error: unknown): void {
-    const told = aboutKey(error, this.#place) as Error
+    const shown = aboutKey(error, this.#place) as Error
     this.#code = EXIT.error
-    this.#print(`${styleText(this.#io.colours.stderr, 'red', 'taskchart:')} ${oneLine(told.message)}`)
+    this.#print(`${styleText(this.#io.colours.stderr, 'red', 'taskchart:')} ${oneLine(shown.message)}`)
   }
 
   /** Says where the chat stands, and how to go on. */

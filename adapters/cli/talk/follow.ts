@@ -63,14 +63,14 @@ export async function followTask(followed: Followed, io: Io): Promise<number> {
 
 async function followWith(client: AgentClient, followed: Followed, io: Io): Promise<number> {
   const watched = nothingYet()
-  const tell = (lines: readonly string[]) => tellAll(plainReporter(io.stderr), lines)
+  const print = (lines: readonly string[]) => tellAll(plainReporter(io.stderr), lines)
   try {
     await showTurn(client, watched, { ...followed, waitHint: () => answerHint(watched, followed) }, io)
   } catch (error) {
-    if (!isA2AError(error) || error.code !== 'TaskNotFound') tell(watchHint(watched, followed))
+    if (!isA2AError(error) || error.code !== 'TaskNotFound') print(watchHint(watched, followed))
     throw error
   }
-  tell(continueHint(watched, followed))
+  print(continueHint(watched, followed))
   return exitCode(watched.task?.state)
 }
 

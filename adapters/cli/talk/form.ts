@@ -18,7 +18,7 @@ export interface FormField {
 export interface FormUser {
   /** Resolves with a line. A rejection ends the form. */
   readonly ask: (prompt: string) => Promise<string>
-  readonly tell: (line: string) => void
+  readonly print: (line: string) => void
   /** The width of the terminal. */
   readonly columns: number
 }
@@ -27,11 +27,11 @@ export interface FormUser {
 const MOST_FIELDS = 50
 
 /** Asks for an answer that fits a JSON Schema: an object is asked for field by field, any other value in one line. */
-export async function askAnswer(schema: Schema, asked: FormUser): Promise<Part> {
+export async function askAnswer(schema: Schema, user: FormUser): Promise<Part> {
   const fields = formFieldsOf(schema)
-  if (fields) return { data: await askFields(fields, asked) }
-  asked.tell(expectsLine(schema, asked.columns))
-  const value = await askValue(schema, '> ', asked)
+  if (fields) return { data: await askFields(fields, user) }
+  user.print(expectsLine(schema, user.columns))
+  const value = await askValue(schema, '> ', user)
   return typeof value === 'string' ? { text: value } : { data: value }
 }
 
@@ -57,11 +57,11 @@ export function fieldsOfTerms(terms: Readonly<Record<string, unknown>>): FormFie
 }
 
 /** Asks for each field. An empty line takes the default, or leaves out what is not required. */
-export async function askFields(fields: readonly FormField[], asked: FormUser): Promise<{ [name: string]: JsonValue }> {
+export async function askFields(fields: readonly FormField[], user: FormUser): Promise<{ [name: string]: JsonValue }> {
   const values: [string, JsonValue][] = []
   for (const { name, schema, isRequired } of fields) {
-    asked.tell(fieldText(name, schema, isRequired, asked.columns))
-    const value = await askField(name, schema, isRequired, asked)
+    user.print(fieldText(name, schema, isRequired, user.columns))
+    const value = await askField(name, schema, isRequired, user)
     if (value !== undefined) values.push([name, value])
   }
   return Object.fromEntries(values)
@@ -71,32 +71,32 @@ async function askField(
   name: string,
   schema: Schema,
   isRequired: boolean,
-  asked: FormUser
+  user: FormUser
 ): Promise<JsonValue | undefined> {
   for (;;) {
-    const text = await asked.ask(`${oneLine(name)}> `)
+    const text = await user.ask(`${oneLine(name)}> `)
     if (text.trim() !== '') {
-      const value = checked(text, schema, asked)
+      const value = checked(text, schema, user)
       if (value !== undefined) return value
     } else if (schema['default'] !== undefined || !isRequired) {
       return schema['default'] as JsonValue | undefined
     } else {
-      asked.tell('This field is required.')
+      user.print('This field is required.')
     }
   }
 }
 
-async function askValue(schema: Schema, prompt: string, asked: FormUser): Promise<JsonValue> {
+async function askValue(schema: Schema, prompt: string, user: FormUser): Promise<JsonValue> {
   for (;;) {
-    const value = checked(await asked.ask(prompt), schema, asked)
+    const value = checked(await user.ask(prompt), schema, user)
     if (value !== undefined) return value
   }
 }
 
 /** The parsed value of a line. Tells what is expected, and gives `undefined`, if it does not fit. */
-function checked(text: string, schema: Schema, { tell, columns }: FormUser): JsonValue | undefined {
+function checked(text: string, schema: Schema, { print, columns }: FormUser): JsonValue | undefined {
   const value = readValue(text.trim(), schema)
-  if (value === undefined) tell(`That is not ${wantedText(schema, columns - 'That is not .'.length)}.`)
+  if (value === undefined) print(`That is not ${wantedText(schema, columns - 'That is not .'.length)}.`)
   return value
 }
 

@@ -139,10 +139,10 @@ async function storeSource(
   report: Report,
   { cwd, signal }: Io
 ): Promise<TaskSource> {
-  const readerTelling = (tell: Report) => openReader(db, cwd, { warn: tell, error: tell })
-  const store = await readerTelling(report)
+  const openReporting = (report: Report) => openReader(db, cwd, { warn: report, error: report })
+  const store = await openReporting(report)
   // Damage elsewhere in the context of a task is not reported with that task.
-  const contexts = await readerTelling(() => {})
+  const contexts = await openReporting(() => {})
   const isWanted = (scope: Scope) =>
     (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
   const wanted = async () => (await store.scopes()).filter(isWanted)
@@ -272,7 +272,7 @@ function latestFirst(a: FoundTask, b: FoundTask): number {
 async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
   const client = await connectTo(place, io)
   const { signal } = io
-  const told = (error: unknown): never => {
+  const fail = (error: unknown): never => {
     throw aboutKey(error, place)
   }
   const listed = (filters: Filters) => pagesOf(client, filters, signal)
@@ -282,7 +282,7 @@ async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
       const pageAfter = listed(filters)
       let after: string | undefined
       do {
-        const page = await pageAfter(after).catch(told)
+        const page = await pageAfter(after).catch(fail)
         tasks.push(...page.tasks)
         if (tasks.length > limit)
           return { tasks: tasks.slice(0, limit), total: Math.max(page.total, tasks.length), isMixed: false }
@@ -294,11 +294,11 @@ async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
       let pageAfter = listed({})
       return everyTask((since, after: string | undefined) => {
         if (after === undefined) pageAfter = listed({ since })
-        return pageAfter(after).catch(told)
+        return pageAfter(after).catch(fail)
       })
     },
-    read: async id => found(await client.getTask({ id }, { signal }).catch(told)),
-    events: (id, generation) => eventsUntil(client, id, generation, signal).catch(told),
+    read: async id => found(await client.getTask({ id }, { signal }).catch(fail)),
+    events: (id, generation) => eventsUntil(client, id, generation, signal).catch(fail),
     close: () => client.close()
   }
 }
@@ -344,8 +344,8 @@ function pagesOf(
 }
 
 function found(task: Task): FoundTask {
-  const told = task.metadata?.[RELIABILITY_EXTENSION] as { generation?: unknown } | null | undefined
-  const generation = told?.generation
+  const reliability = task.metadata?.[RELIABILITY_EXTENSION] as { generation?: unknown } | null | undefined
+  const generation = reliability?.generation
   return { task, ...(typeof generation === 'number' && { generation }) }
 }
 

@@ -41,8 +41,8 @@ async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io)
   if (charts.length === 0)
     throw new CommandError(`${oneLine(agent.card.name)} has no chart of its own: its work is a function.`)
   const tested = (await coverageFile(resolve(cwd, file)).read())?.reached.transitions
-  const tell = tellOn(stderr)
-  const reader = await openReader(db, cwd, { warn: tell, error: tell })
+  const report = tellOn(stderr)
+  const reader = await openReader(db, cwd, { warn: report, error: report })
   try {
     for (const chart of charts) {
       const version = chartVersion(chart.machine)
@@ -66,7 +66,7 @@ function withTests(heat: Heat, tested: readonly string[] | undefined): Heat {
 }
 
 function text({ id }: AgentChart, { transitions, states, pairs }: Heat, hasPairs: boolean): string {
-  const taken = transitions.filter(({ count }) => count > 0)
+  const used = transitions.filter(({ count }) => count > 0)
   const rows = transitions
     .toSorted((a, b) => Number(a.count > 0) - Number(b.count > 0))
     .map(({ name, count, tested }) => [String(count), `${oneLine(name)}${tested === false ? ' (no test)' : ''}`])
@@ -92,5 +92,5 @@ function text({ id }: AgentChart, { transitions, states, pairs }: Heat, hasPairs
         ]
       : [])
   ]
-  return `${id}: ${taken.length} of ${transitions.length} transitions were taken\n${tables.map(table => `${tableLines(table).join('\n')}\n`).join('\n')}`
+  return `${id}: ${used.length} of ${transitions.length} transitions were taken\n${tables.map(table => `${tableLines(table).join('\n')}\n`).join('\n')}`
 }

@@ -52,16 +52,16 @@ async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io)
   }).catch(planError(file, agent.card))
   const chosen = paths.filter(({ name }) => name.includes(only))
   for (const { name, begins, steps } of chosen) {
-    const told = steps.map(({ move, told, refusal }) => ({
+    const shown = steps.map(({ move, told, refusal }) => ({
       move: describeMove(move),
       ...(refusal === undefined ? { told } : { refused: refusal })
     }))
-    stdout.write(json ? jsonLine({ path: name, begins, steps: told }) : `${oneLine(name)}\n`)
+    stdout.write(json ? jsonLine({ path: name, begins, steps: shown }) : `${oneLine(name)}\n`)
   }
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
   for (const { name, steps } of chosenBargains) {
-    const told = steps.map(({ move, heard }) => ({ move: describeBargainMove(move), heard }))
-    stdout.write(json ? jsonLine({ path: name, steps: told }) : `${oneLine(name)}\n`)
+    const shown = steps.map(({ move, heard }) => ({ move: describeBargainMove(move), heard }))
+    stdout.write(json ? jsonLine({ path: name, steps: shown }) : `${oneLine(name)}\n`)
   }
   stderr.write(`${chosen.length + chosenBargains.length} paths through ${configurations} configurations\n`)
   return EXIT.ok

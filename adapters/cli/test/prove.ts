@@ -33,7 +33,7 @@ export function headOf({ configurations, isWhole, openings }: Proof): string {
 
 /** The limits of the proof, as lines. */
 export function proofLimitLines({ met, guesses, lost, unmodelled, verdicts }: Proof): string[] {
-  const told = new Set(verdicts.map(verdict => ('why' in verdict ? verdict.why : '')))
+  const shownReasons = new Set(verdicts.map(verdict => ('why' in verdict ? verdict.why : '')))
   const bound =
     met === undefined ? [] : [`Not all was explored: ${met}. Raise that bound, or give memory in the cases.`]
   const open =
@@ -42,7 +42,7 @@ export function proofLimitLines({ met, guesses, lost, unmodelled, verdicts }: Pr
     ...bound,
     ...open,
     ...lost.map(walk => `Not followed: ${oneLine(walk)}`),
-    ...unmodelled.filter(line => !told.has(line)).map(line => `Not modelled: ${oneLine(line)}`)
+    ...unmodelled.filter(line => !shownReasons.has(line)).map(line => `Not modelled: ${oneLine(line)}`)
   ]
 }
 
@@ -209,13 +209,13 @@ export type Refuted = Extract<Verdict, { walk: Walk }>
 /** What comes before the steps that repeat, and after a walk on which nothing goes on. */
 export const ENDINGS = { moment: '', loop: 'and for ever again:', end: 'and then nothing goes on' } as const
 
-/** A counterexample in words: each step with the state after it and what is told by it. */
+/** A counterexample in words: each step with the state after it, its updates and what it sends. */
 export function walkLines({ opening, begins, steps, again, kind }: Walk): string[] {
-  const row = ({ says, state, told, sent }: Omit<WalkStep, 'from'>, number: number) => [
+  const row = (step: Omit<WalkStep, 'from'>, number: number) => [
     `  ${number}`,
-    oneLine(says),
-    stateText(state),
-    effectsText({ told, sent })
+    oneLine(step.says),
+    stateText(step.state),
+    effectsText(step)
   ]
   const lines = tableLines([{ ...begins, says: opening }, ...steps, ...again].map((step, i) => row(step, i + 1)))
   const before = lines.slice(0, steps.length + 1)
@@ -223,9 +223,9 @@ export function walkLines({ opening, begins, steps, again, kind }: Walk): string
   return kind === 'end' ? [...before, `  ${ENDINGS.end}`] : before
 }
 
-/** What a step tells and sends: `tells WORKING, sends pull`. */
-export function effectsText({ told, sent }: Pick<WalkStep, 'told' | 'sent'>): string {
-  return [...listed('tells', told), ...listed('sends', sent)].join(', ')
+/** The updates of a step and what it sends: `tells WORKING, sends pull`. */
+export function effectsText({ told: updates, sent }: Pick<WalkStep, 'told' | 'sent'>): string {
+  return [...listed('tells', updates), ...listed('sends', sent)].join(', ')
 }
 
 function listed(verb: string, names: readonly string[]): string[] {
@@ -238,9 +238,9 @@ export function walkMermaid({ property, walk: { opening, begins, steps, again, k
   const lanes = ['client', 'task', ...senders]
   const [client, task, ...others] = mermaidIds(lanes)
   const idOf = (from: string) => others[senders.indexOf(from)] ?? client
-  const arrows = ({ says, from, state, told, sent }: WalkStep) => [
+  const arrows = ({ says, from, state, told: updates, sent }: WalkStep) => [
     `  ${idOf(from)}->>${task}: ${mermaidText(says)}`,
-    ...told.map(name => `  ${task}-->>${client}: ${mermaidText(name)}`),
+    ...updates.map(name => `  ${task}-->>${client}: ${mermaidText(name)}`),
     ...sent.map(type => `  Note over ${task}: sends ${mermaidText(type)}`),
     `  Note right of ${task}: ${mermaidText(stateText(state))}`
   ]

@@ -28,10 +28,10 @@ export async function testServerCommand(url: string, flags: ServerTestFlags, io:
   refusePassword(url)
   const { columns, notes } = await tested(url, flags, io)
   const all = columns.flatMap(column => column.verdicts.map(verdict => ({ verdict, column })))
-  const told = all.filter(one => nameOf(one).includes(only))
-  if (told.length === 0) throw new CommandError(`No requirement's name contains ${JSON.stringify(only)}.`)
-  io.stdout.write(tap ? tapText(told, notes) : plain(report(columns, told, notes, io)))
-  return told.some(({ verdict }) => verdict.outcome === 'failed') ? EXIT.unsuccessful : EXIT.ok
+  const chosen = all.filter(one => nameOf(one).includes(only))
+  if (chosen.length === 0) throw new CommandError(`No requirement's name contains ${JSON.stringify(only)}.`)
+  io.stdout.write(tap ? tapText(chosen, notes) : plain(report(columns, chosen, notes, io)))
+  return chosen.some(({ verdict }) => verdict.outcome === 'failed') ? EXIT.unsuccessful : EXIT.ok
 }
 
 /** Runs the test. Violations are written as they are found, except for TAP. */
@@ -99,18 +99,22 @@ function nameOf({
   return `${binding}: ${id} ${says}`
 }
 
-function tapText(told: readonly BindingVerdict[], notes: readonly string[]): string {
-  return [tapHead(told.length), ...told.map((one, i) => tapPoint(pointOf(one), i + 1)), tapComments(notes)].join('')
+function tapText(verdicts: readonly BindingVerdict[], notes: readonly string[]): string {
+  return [
+    tapHead(verdicts.length),
+    ...verdicts.map((one, i) => tapPoint(pointOf(one), i + 1)),
+    tapComments(notes)
+  ].join('')
 }
 
-function pointOf(told: BindingVerdict): TapPoint {
-  const { outcome, reason } = told.verdict
+function pointOf(result: BindingVerdict): TapPoint {
+  const { outcome, reason } = result.verdict
   const isMissed = outcome === 'failed' || outcome === 'warning'
   return {
-    name: nameOf(told),
-    failure: isMissed ? findingText(told.verdict) : undefined,
+    name: nameOf(result),
+    failure: isMissed ? findingText(result.verdict) : undefined,
     skip: reason && inOptions(reason),
-    todo: outcome === 'warning' ? weightOf(told) : undefined
+    todo: outcome === 'warning' ? weightOf(result) : undefined
   }
 }
 
@@ -140,33 +144,33 @@ function short(text: string): string {
 
 function report(
   columns: readonly Column[],
-  told: readonly BindingVerdict[],
+  verdicts: readonly BindingVerdict[],
   notes: readonly string[],
   { screen }: Io
 ): string {
   return [
-    ...requirementLines(columns, told, screen?.columns),
+    ...requirementLines(columns, verdicts, screen?.columns),
     '',
-    ...skipLines(columns, told),
+    ...skipLines(columns, verdicts),
     ...notes.map(oneLine),
-    ...countLines(columns, told),
+    ...countLines(columns, verdicts),
     ''
   ].join('\n')
 }
 
 /** A violation: the requirement, and what was sent, wanted and found. */
-function missText(told: BindingVerdict, hasColours: boolean): string {
+function missText(result: BindingVerdict, hasColours: boolean): string {
   const {
     outcome,
     requirement: { section }
-  } = told.verdict
+  } = result.verdict
   const mark = outcome === 'failed' ? styleText(hasColours, 'red', 'FAIL') : styleText(hasColours, 'yellow', 'warn')
-  return `${mark} ${oneLine(nameOf(told))} (${weightOf(told)}, §${section})\n${plain(findingText(told.verdict)).replaceAll(/^(?=.)/gm, '  ')}\n\n`
+  return `${mark} ${oneLine(nameOf(result))} (${weightOf(result)}, §${section})\n${plain(findingText(result.verdict)).replaceAll(/^(?=.)/gm, '  ')}\n\n`
 }
 
 /** A line for each requirement that was tried, with a cell for each binding. */
-function requirementLines(columns: readonly Column[], told: readonly BindingVerdict[], width?: number): string[] {
-  const rows = [...collected(told, ({ verdict }) => verdict.requirement)]
+function requirementLines(columns: readonly Column[], verdicts: readonly BindingVerdict[], width?: number): string[] {
+  const rows = [...collected(verdicts, ({ verdict }) => verdict.requirement)]
   const lines = rows
     .filter(([, row]) => row.some(({ verdict }) => verdict.outcome !== 'skipped'))
     .map(([{ id, says }, row]) => {
@@ -186,9 +190,9 @@ function collected<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key
 }
 
 /** Each skip reason with its requirements. Bindings with the same reasons share a line. */
-function skipLines(columns: readonly Column[], told: readonly BindingVerdict[]): string[] {
+function skipLines(columns: readonly Column[], verdicts: readonly BindingVerdict[]): string[] {
   const lines = columns.flatMap(column => {
-    const skipped = told.flatMap(one =>
+    const skipped = verdicts.flatMap(one =>
       one.column === column && one.verdict.reason !== undefined
         ? [{ id: one.verdict.requirement.id, reason: one.verdict.reason }]
         : []
@@ -204,9 +208,9 @@ function skipLines(columns: readonly Column[], told: readonly BindingVerdict[]):
   )
 }
 
-function countLines(columns: readonly Column[], told: readonly BindingVerdict[]): string[] {
+function countLines(columns: readonly Column[], verdicts: readonly BindingVerdict[]): string[] {
   const count = (column: Column, outcome: RequirementResult['outcome']) =>
-    String(told.filter(one => one.column === column && one.verdict.outcome === outcome).length)
+    String(verdicts.filter(one => one.column === column && one.verdict.outcome === outcome).length)
   return [
     '',
     ...tableLines([

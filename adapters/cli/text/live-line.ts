@@ -4,18 +4,18 @@ import { cutToWidth } from './format.ts'
 
 /** Prints the progress of a command. */
 export interface Reporter {
-  /** Prints a line that stays. */
+  /** Prints a line of the result. */
   print(line: string): void
   /** Prints a line that is valid until the next one. */
   mention(line: string): void
-  /** Erases a live line, so that other output can follow. May be called twice; `tell` still works after it. */
+  /** Erases a live line, so that other output can follow. May be called twice; `print` still works after it. */
   end(): void
 }
 
 /** Prints every line, for pipes and files. */
 export function plainReporter(output: Output): Reporter {
-  const tell = (line: string) => output.write(`${line}\n`)
-  return { print: tell, mention: tell, end: () => {} }
+  const print = (line: string) => output.write(`${line}\n`)
+  return { print, mention: print, end: () => {} }
 }
 
 export interface LiveLineOptions {
@@ -34,7 +34,7 @@ const DIM = '\u001b[2m'
 const NOT_DIM = '\u001b[22m'
 
 /**
- * The last line of a terminal, which shows progress and is rewritten in place. `tell` prints above it; `mention` prints nothing. The
+ * The last line of a terminal, which shows progress and is rewritten in place. `print` prints above it; `mention` prints nothing. The
  * line never wraps, so that it can be erased. `end` erases it.
  */
 export class LiveLine implements Reporter {

@@ -18,10 +18,10 @@ export class HttpCalls implements Calls {
   readonly #running = new Set<(error: unknown) => void>()
   #end: { readonly error: unknown } | undefined
 
-  constructor(means: RetryContext) {
-    const { link, url } = means.state
+  constructor(context: RetryContext) {
+    const { link, url } = context.state
     this.url = url
-    this.#context = means
+    this.#context = context
     this.link = {
       get state() {
         return link.state
@@ -74,12 +74,12 @@ export class HttpCalls implements Calls {
 
   #close(): void {
     if (this.#end) return
-    const { transport: carrier, state: way } = this.#context
-    const error = closedHere(way.url)
+    const { transport, state } = this.#context
+    const error = closedHere(state.url)
     this.#end = { error }
     for (const stop of this.#running) stop(error)
-    carrier.close()
-    way.link.enter('closed')
+    transport.close()
+    state.link.enter('closed')
   }
 }
 
@@ -96,28 +96,28 @@ interface RetryContext {
  */
 async function sendWithRetries(
   request: ClientRequest,
-  { transport: carrier, state: way, backOff }: RetryContext,
+  { transport, state, backOff }: RetryContext,
   stop: AbortSignal
 ): Promise<void> {
   const waits = new BackOff(backOff)
   let frame = request.frame
   let wasCut = false
   for (let tries = 0; !stop.aborted; tries += 1) {
-    if (tries > 0) way.tried()
-    const attempt = new Attempt(request, frame, carrier, way)
+    if (tries > 0) state.tried()
+    const attempt = new Attempt(request, frame, transport, state)
     const lost = await attempt.run({ isAgain: tries > 0, wasCut }, stop)
     if (!lost || stop.aborted) return
     const answer = isA2AError(lost.cause) ? lost.cause : undefined
-    if (lost.isUnsent && !way.hasAnswered && !answer) return request.failed(nobodyAnswers(way.url, lost))
-    const again = lost.isUnsent ? frame : request.again(way.isReliable)
-    if (!again) return request.failed(cutOff(way.url, frame.method, lost))
+    if (lost.isUnsent && !state.hasAnswered && !answer) return request.failed(nobodyAnswers(state.url, lost))
+    const again = lost.isUnsent ? frame : request.again(state.isReliable)
+    if (!again) return request.failed(cutOff(state.url, frame.method, lost))
     frame = again
     wasCut ||= !lost.isUnsent
     if (attempt.broughtNews) waits.reset()
-    way.lost()
+    state.lost()
     const waitMs = waits.next(answer?.retryAfterMs)
     if (waitMs === undefined) {
-      const error = answer ?? wasLost(way.url, lost.message)
+      const error = answer ?? wasLost(state.url, lost.message)
       return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, frame.method) : error)
     }
     await delay(waitMs, backOff.clock, stop)
@@ -157,11 +157,11 @@ class Attempt implements ResponseReceiver {
   #isEnded = false
 
   /** `frame` is sent for the request in this attempt. */
-  constructor(request: ClientRequest, frame: RequestFrame, carrier: AgentTransport, way: TransportState) {
+  constructor(request: ClientRequest, frame: RequestFrame, transport: AgentTransport, state: TransportState) {
     this.#request = request
     this.#frame = frame
-    this.#transport = carrier
-    this.#state = way
+    this.#transport = transport
+    this.#state = state
   }
 
   /** Whether the attempt made progress: it received new events, or the agent kept it open until the connection was lost. */
@@ -224,11 +224,11 @@ class Attempt implements ResponseReceiver {
   /** Reads the task of the subscription; `undefined` if that fails. */
   async #task(stop: AbortSignal): Promise<Task | undefined> {
     let answer: unknown
-    const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
+    const receiver = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
     try {
       await this.#transport.send(
         { method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace },
-        hearer,
+        receiver,
         stop
       )
       return validAnswer(TaskSchema, answer, this.#state.url)

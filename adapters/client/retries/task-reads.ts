@@ -36,7 +36,7 @@ const LAST_LOOK_MS = 15_000
  * may have been processed is never sent again.
  */
 export async function* withoutStream(
-  means: StreamMeans,
+  context: StreamMeans,
   progress: StreamProgress,
   refusal?: A2AError
 ): AsyncGenerator<StreamResponse, void, undefined> {
@@ -45,21 +45,21 @@ export async function* withoutStream(
   if (refusal && !hasEvents) {
     if (isSend) {
       mention(`The message was sent with SendMessage: ${refusal.message}`)
-      yield* sent(means, progress)
+      yield* sent(context, progress)
     } else if (LACKS.includes(refusal.code)) throw refusal
-    else progress.taskId = (means.frame.params as SubscribeToTaskRequest).id
+    else progress.taskId = (context.frame.params as SubscribeToTaskRequest).id
   }
   if (progress.taskId === undefined || progress.isAtEnd) return
-  if (refusal?.violations.some(({ field }) => field === 'afterGeneration')) yield* anew(means, progress)
+  if (refusal?.violations.some(({ field }) => field === 'afterGeneration')) yield* anew(context, progress)
   if (progress.isAtEnd) return
   if (hasEvents)
     mention(`Its stream ended before its task. The task was read with GetTask${refusal ? `: ${refusal.message}` : '.'}`)
-  const task = await storedTask(means, progress).catch((error: unknown) => {
+  const task = await storedTask(context, progress).catch((error: unknown) => {
     throw refusal ?? error
   })
   if (!isSend && !isTerminal(task.status.state))
     throw new A2AError('UnsupportedOperation', 'The agent does not stream this task.', { cause: refusal })
-  yield* looks(task, means, progress)
+  yield* looks(task, context, progress)
 }
 
 /**
@@ -94,11 +94,11 @@ function withoutGeneration(event: StreamResponse): StreamResponse {
 
 /** The task as it is stored, in place of the event that ended it; the event if it cannot be read. */
 export async function storedEvent(
-  means: StreamMeans,
+  context: StreamMeans,
   progress: StreamProgress,
   event: StreamResponse
 ): Promise<StreamResponse> {
-  return storedTask(means, progress).then(
+  return storedTask(context, progress).then(
     task => ({ task }),
     () => event
   )
@@ -124,15 +124,15 @@ async function* sent(
 /** The task after each change, from this look on. */
 async function* looks(
   first: Task,
-  means: StreamMeans,
+  context: StreamMeans,
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
   let last = ''
   let waitMs = FIRST_LOOK_MS
   const next = async () => {
-    await waitUnlessWoken(waitMs, means)
+    await waitUnlessWoken(waitMs, context)
     waitMs = Math.min(2 * waitMs, LAST_LOOK_MS)
-    return storedTask(means, progress)
+    return storedTask(context, progress)
   }
   for (let task: Task | undefined = first; task; task = progress.isAtEnd ? undefined : await next()) {
     const text = JSON.stringify(task)

@@ -102,17 +102,17 @@ export class BackOff {
   }
 
   /**
-   * The next wait in milliseconds; `undefined` after the time limit. `askedMs` is the wait that the agent asks for: the random wait is
+   * The next wait in milliseconds; `undefined` after the time limit. `requestedMs` is the wait that the agent requests: the random wait is
    * added to it. The last attempt is at the time limit at the latest.
    */
-  next(askedMs = 0): number | undefined {
+  next(requestedMs = 0): number | undefined {
     const { clock, random, giveUpAfterMs } = this.#options
     this.#lostAtMs ??= clock.now()
     const leftMs = this.#lostAtMs + giveUpAfterMs - clock.now()
     if (leftMs <= 0) return undefined
     const longestMs = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
     this.#failures += 1
-    return Math.min(askedMs, leftMs) + random() * longestMs
+    return Math.min(requestedMs, leftMs) + random() * longestMs
   }
 
   /** Starts over after a success. */

@@ -23,19 +23,19 @@ export function wholeStreams(calls: Calls, terms: StreamSupport): Calls {
   }
 }
 
-async function* wholeStream(means: StreamMeans): AsyncGenerator<StreamResponse, void, undefined> {
-  const { calls, frame, signal, streams } = means
+async function* wholeStream(context: StreamMeans): AsyncGenerator<StreamResponse, void, undefined> {
+  const { calls, frame, signal, streams } = context
   const progress = new StreamProgress(frame.method === 'SendStreamingMessage')
   let refusal = streams
     ? undefined
     : new A2AError('UnsupportedOperation', 'The agent does not stream, as its card says.')
-  const unheard = calls.link.on('lost', () => (progress.isWhole = false))
+  const stopListening = calls.link.on('lost', () => (progress.isWhole = false))
   try {
     if (streams) {
       for await (const event of calls.stream(frame, signal)) {
         progress.note(event)
         yield progress.mayLackEvents
-          ? await (await import('./task-reads.ts')).storedEvent(means, progress, event)
+          ? await (await import('./task-reads.ts')).storedEvent(context, progress, event)
           : event
       }
     }
@@ -43,7 +43,8 @@ async function* wholeStream(means: StreamMeans): AsyncGenerator<StreamResponse, 
     if (!isA2AError(error)) throw error
     refusal = error
   } finally {
-    unheard()
+    stopListening()
   }
-  if (refusal || progress.isUnfinished) yield* (await import('./task-reads.ts')).withoutStream(means, progress, refusal)
+  if (refusal || progress.isUnfinished)
+    yield* (await import('./task-reads.ts')).withoutStream(context, progress, refusal)
 }

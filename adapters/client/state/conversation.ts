@@ -148,7 +148,7 @@ class ContextConversation implements Conversation {
       ...(taskId !== null && { taskId }),
       ...(referenceTaskIds && { referenceTaskIds: [...referenceTaskIds] })
     }
-    this.#say([message])
+    this.#addMessages([message])
     this.#view.change({ offer: undefined })
     await this.#run(signal =>
       this.#answer(question?.taskId === taskId ? nameQuestion(message, question.message) : message, signal)
@@ -259,13 +259,13 @@ class ContextConversation implements Conversation {
   }
 
   #reply(message: Message): void {
-    this.#say([message])
+    this.#addMessages([message])
     this.#view.change({ offer: offerIn(message), contextId: message.contextId ?? this.snapshot().contextId })
   }
 
   /** Adds messages that are not known. */
-  #say(said: readonly Message[], isOlder = false): void {
-    const fresh = said.filter(({ messageId }) => !this.#messageIds.has(messageId) && this.#messageIds.add(messageId))
+  #addMessages(given: readonly Message[], isOlder = false): void {
+    const fresh = given.filter(({ messageId }) => !this.#messageIds.has(messageId) && this.#messageIds.add(messageId))
     const { messages } = this.snapshot()
     if (fresh.length > 0) this.#view.change({ messages: isOlder ? [...fresh, ...messages] : [...messages, ...fresh] })
   }
@@ -284,7 +284,7 @@ class ContextConversation implements Conversation {
       question: question && questionOf(question),
       contextId: tasks.at(-1)?.contextId ?? before.contextId
     })
-    this.#say(
+    this.#addMessages(
       tasks.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history)),
       isOlder
     )

@@ -22,10 +22,10 @@ export interface ResponseReceiver {
 /** Sends single requests to an agent, without retries. Implemented by each binding without a lasting connection. */
 export interface AgentTransport {
   /**
-   * Sends a request and passes its answer to `hearer` until it ends. Throws ConnectionLost if the connection fails, and A2AError for the
+   * Sends a request and passes its answer to `receiver` until it ends. Throws ConnectionLost if the connection fails, and A2AError for the
    * agent's errors and invalid answers. Errors after `signal` aborted are ignored.
    */
-  send(frame: RequestFrame, hearer: ResponseReceiver, signal: AbortSignal): Promise<void>
+  send(frame: RequestFrame, receiver: ResponseReceiver, signal: AbortSignal): Promise<void>
   /** Closes what stays open between requests. */
   close(): void
 }
@@ -240,24 +240,24 @@ export interface AnswerHead {
  * becomes its `retryAfterMs`.
  */
 export function statusError({ url, status, headers }: AnswerHead): A2AError {
-  const said = TEXTS.get(status) ?? 'sent a response that is not A2A'
+  const summary = TEXTS.get(status) ?? 'sent a response that is not A2A'
   return new A2AError(
     CODES.get(status) ?? 'InvalidAgentResponse',
-    `The agent at ${url} ${said} (HTTP ${status}).`,
+    `The agent at ${url} ${summary} (HTTP ${status}).`,
     retryOf(headers)
   )
 }
 
 /**
- * The error for an HTTP response that is not OK; `told` is the agent's error in its body. Returns ConnectionLost, which is retried, if
+ * The error for an HTTP response that is not OK; `agentError` is the one in its body. Returns ConnectionLost, which is retried, if
  * the agent is Overloaded, or if a gateway answers with 502, 503, 504, or 429 with `Retry-After`. With `Retry-After` the
  * request counts as not received.
  */
-export function callErrorOf(head: AnswerHead, told?: A2AError): A2AError | ConnectionLost {
-  const error = told ?? statusError(head)
-  const isAsked = error.retryAfterMs !== undefined
-  if (error.code !== 'Overloaded' && (told || error.code !== 'RateLimited' || !isAsked)) return error
-  return new ConnectionLost(error.message, { isUnsent: isAsked, cause: error })
+export function callErrorOf(head: AnswerHead, agentError?: A2AError): A2AError | ConnectionLost {
+  const error = agentError ?? statusError(head)
+  const hasRetryAfter = error.retryAfterMs !== undefined
+  if (error.code !== 'Overloaded' && (agentError || error.code !== 'RateLimited' || !hasRetryAfter)) return error
+  return new ConnectionLost(error.message, { isUnsent: hasRetryAfter, cause: error })
 }
 
 /**
@@ -272,10 +272,10 @@ export function passingError({ url, status, headers }: AnswerHead): A2AError | u
 
 /** `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which counts from the server's own `Date`. */
 function retryOf(headers: AnswerHead['headers']): { readonly retryAfterMs?: number } {
-  const asked = headers.get('retry-after') ?? ''
-  const retryAfterMs = /^\d{1,6}$/.test(asked)
-    ? Number(asked) * 1000
-    : Date.parse(asked) - Date.parse(headers.get('date') ?? '')
+  const retryAfter = headers.get('retry-after') ?? ''
+  const retryAfterMs = /^\d{1,6}$/.test(retryAfter)
+    ? Number(retryAfter) * 1000
+    : Date.parse(retryAfter) - Date.parse(headers.get('date') ?? '')
   return retryAfterMs >= 0 ? { retryAfterMs } : {}
 }
 
@@ -310,8 +310,8 @@ export async function* readServerSentEvents(response: Response): AsyncGenerator<
   let isTooLong = false
   const parser = createParser({
     onEvent: ({ data }) => {
-      const said = data.trim()
-      if (said !== '' && !/^\{\s*\}$/.test(said)) events.push(data)
+      const content = data.trim()
+      if (content !== '' && !/^\{\s*\}$/.test(content)) events.push(data)
     },
     onError: ({ type }) => (isTooLong ||= type === 'max-buffer-size-exceeded'),
     maxBufferSize: LONGEST_EVENT

@@ -53,7 +53,7 @@ export async function openJsonRpc(
 function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: WireFormat): AgentTransport {
   let lastId = 0
   return {
-    send: async (frame, hearer, signal) => {
+    send: async (frame, receiver, signal) => {
       const id = (lastId += 1)
       const isStreaming = hasStream(frame.method)
       const { method, params } = dialect.request(frame)
@@ -69,13 +69,13 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: WireFormat
         options,
         frame.method
       )
-      if (response.ok) hearer.answered(activatedBy(response))
+      if (response.ok) receiver.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
-        for await (const data of readServerSentEvents(response)) hearer.result(read(parseResponse(data, url)))
+        for await (const data of readServerSentEvents(response)) receiver.result(read(parseResponse(data, url)))
         return
       }
-      hearer.result(await answerIn(response, url, read))
-      hearer.ended()
+      receiver.result(await answerIn(response, url, read))
+      receiver.ended()
     },
     close: () => {}
   }

@@ -57,18 +57,18 @@ export async function openRest(
   isReliable: boolean,
   dialect = CURRENT
 ): Promise<Calls> {
-  const carrier = restCarrier(trimmedEnd(httpAddress(url), '/'), options, dialect)
+  const transport = restTransport(trimmedEnd(httpAddress(url), '/'), options, dialect)
   return new HttpCalls({
-    transport: carrier,
+    transport,
     state: new TransportState(url, isReliable),
     backOff: backOffOptions(options)
   })
 }
 
 /** A streaming call that is answered with JSON has one event. Answers have the limits of JSON-RPC. */
-function restCarrier(address: string, options: PlacedOptions, dialect: RestDialect): AgentTransport {
+function restTransport(address: string, options: PlacedOptions, dialect: RestDialect): AgentTransport {
   return {
-    send: async (frame, hearer, signal) => {
+    send: async (frame, receiver, signal) => {
       const { verb, path, body } = dialect.request(frame)
       const isStreaming = hasStream(frame.method)
       const url = `${address}${path}`
@@ -80,21 +80,21 @@ function restCarrier(address: string, options: PlacedOptions, dialect: RestDiale
         options,
         frame.method
       )
-      const tell = (text: string) => {
+      const passResult = (text: string) => {
         const answer = parseResponse(text, url)
         const error = dialect.error(answer)
         if (error) throw error
-        hearer.result(dialect.result(frame.method, answer))
+        receiver.result(dialect.result(frame.method, answer))
       }
-      if (response.ok) hearer.answered(activatedBy(response))
+      if (response.ok) receiver.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
-        for await (const data of readServerSentEvents(response)) tell(data)
+        for await (const data of readServerSentEvents(response)) passResult(data)
         return
       }
       const text = await readJsonText(response, url)
       if (!response.ok) throw failureIn(response, dialect.error(tryParse(text)))
-      tell(text === '' && verb === 'DELETE' ? '{}' : text)
-      hearer.ended()
+      passResult(text === '' && verb === 'DELETE' ? '{}' : text)
+      receiver.ended()
     },
     close: () => {}
   }

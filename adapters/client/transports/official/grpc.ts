@@ -26,7 +26,7 @@ const DETAILS = 'grpc-status-details-bin'
 
 /** A pending request, and the details of its error. */
 interface Exchange {
-  readonly hearer: ResponseReceiver
+  readonly receiver: ResponseReceiver
   details: readonly object[]
 }
 
@@ -101,17 +101,17 @@ async function grpcCarrier(
   })
   let lastRequest = 0
   return {
-    send: async (frame, hearer, signal) => {
+    send: async (frame, receiver, signal) => {
       const request = String((lastRequest += 1))
       const parameters = checked(grpc, {
         ...currentHeaders(options),
         ...dialect.metadata(serviceParameters(options, frame))
       })
-      const exchange: Exchange = { hearer, details: [] }
+      const exchange: Exchange = { receiver, details: [] }
       exchanges.set(request, exchange)
       try {
-        const told: Pick<ResponseReceiver, 'result'> = { result: value => hearer.result(dialect.result(value)) }
-        await performRequest(sdk, transport, frame, told, {
+        const results: Pick<ResponseReceiver, 'result'> = { result: value => receiver.result(dialect.result(value)) }
+        await performRequest(sdk, transport, frame, results, {
           signal,
           serviceParameters: { ...parameters, [REQUEST]: request }
         })
@@ -144,7 +144,7 @@ function listenIn(
         metadata.remove(REQUEST)
         next(metadata, {
           onReceiveMetadata: (received, pass) => {
-            exchange?.hearer.answered(
+            exchange?.receiver.answered(
               [...received.get('a2a-extensions'), ...received.get('x-a2a-extensions')].join(',')
             )
             pass(received)

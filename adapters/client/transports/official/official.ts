@@ -69,25 +69,25 @@ const UNARY: ReadonlyMap<string, Unary> = new Map(
   })
 )
 
-/** Performs a request with the official client, and passes results to `hearer` as wire JSON. */
+/** Performs a request with the official client, and passes results to `receiver` as wire JSON. */
 export async function performRequest(
   sdk: Sdk,
   transport: Transport,
   { method, params }: RequestFrame,
-  hearer: Pick<ResponseReceiver, 'result'>,
+  receiver: Pick<ResponseReceiver, 'result'>,
   options: RequestOptions
 ): Promise<void> {
-  const tell = async (events: AsyncIterable<StreamResponse>) => {
-    for await (const event of events) hearer.result(sdk.StreamResponse.toJSON(event))
+  const passEvents = async (events: AsyncIterable<StreamResponse>) => {
+    for await (const event of events) receiver.result(sdk.StreamResponse.toJSON(event))
   }
   if (method === 'SendStreamingMessage')
-    return tell(transport.sendMessageStream(sendRequest(sdk, params as WireRequest), options))
+    return passEvents(transport.sendMessageStream(sendRequest(sdk, params as WireRequest), options))
   if (method === 'SubscribeToTask')
-    return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
+    return passEvents(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
   if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
   const unary = UNARY.get(method)
   if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)
-  hearer.result(await unary(sdk, transport, params, options))
+  receiver.result(await unary(sdk, transport, params, options))
 }
 
 export type Sdk = typeof sdk

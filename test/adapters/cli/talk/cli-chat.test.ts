@@ -408,7 +408,7 @@ await t.test('a form', async t => {
   ]
   for (const [text, schema, value] of cases)
     t.strictSame(readValue(text, schema as Record<string, unknown>), value, `${text} ${JSON.stringify(schema)}`)
-  const asked = (lines: string[]): FormUser => ({ ask: async () => lines.shift() ?? '', tell: () => {}, columns: 80 })
+  const asked = (lines: string[]): FormUser => ({ ask: async () => lines.shift() ?? '', print: () => {}, columns: 80 })
   t.strictSame(await askAnswer({ type: 'array' }, asked(['[2]'])), { data: [2] })
   t.strictSame(await askAnswer({ type: 'string' }, asked(['x'])), { text: 'x' })
 })
