@@ -19,11 +19,11 @@ import { userNamed } from './call-context.ts'
 import { executorWordsOf, type TurnEnd } from './executor-words.ts'
 import { sdkMessage, sdkTask } from './sdk-objects.ts'
 
-type AskedTurnEnd = Extract<TurnEnd, { asks: unknown }>
+type QuestionEnd = Extract<TurnEnd, { asks: unknown }>
 
 /** The beginning of a turn: the message that opened the task, or an answer. */
 interface Opening extends ReceivedMessage {
-  readonly question?: AskedTurnEnd['asks']
+  readonly question?: QuestionEnd['asks']
   readonly authorization?: unknown
 }
 
@@ -94,7 +94,7 @@ async function turnOf(
 
 async function answered(
   { ask, lastAnswer }: WorkArguments,
-  { asks, message: question }: AskedTurnEnd,
+  { asks, message: question }: QuestionEnd,
   { message, request }: ReceivedMessage
 ): Promise<Opening> {
   const answer: Authorization =
@@ -136,7 +136,7 @@ function detailsFor({
 }
 
 /** The task for the SDK, in the state before the answer. */
-function waiting(task: Task, question: AskedTurnEnd['asks']): Task {
+function waiting(task: Task, question: QuestionEnd['asks']): Task {
   const state = question === 'input-required' ? TaskState.TASK_STATE_INPUT_REQUIRED : TaskState.TASK_STATE_AUTH_REQUIRED
   return { ...task, status: { state, message: undefined, timestamp: task.status?.timestamp } }
 }
@@ -155,8 +155,8 @@ const UNFINISHED =
   'The executor returned without an end. Before it returns, it has to publish a message, or a terminal or interrupted status.'
 
 /**
- * Runs an executor once, until it asks, ends the task, or returns; later events are dropped. Rejects with the executor's error, for
- * invalid events, and when the signal aborts.
+ * Runs an executor once, until its question, the end of the task, or its return; later events are dropped. Rejects with the
+ * executor's error, for invalid events, and when the signal aborts.
  */
 function runTurn({ executor, request, earlierWords, emit, signal }: TurnOptions): Promise<TurnEnd> {
   const bus = new DefaultExecutionEventBus()

@@ -136,7 +136,7 @@ interface ExpressResponse {
 /**
  * Express middleware in front of the official handlers: errors get the HTTP status, headers (`Retry-After`, `WWW-Authenticate`) and details
  * of taskchart's own servers. On their own, the official handlers answer every JSON-RPC error with 200, without these headers and
- * without most details. An error in a started stream stays in the SDK's form.
+ * without most details. An error in a started stream has the SDK's form.
  */
 export function expressErrors(
   request: { readonly headers: object },

@@ -167,7 +167,7 @@ const SECRET = ['HS256', 'HS384', 'HS512']
 
 /**
  * The algorithms that tokens may be signed with: the ones in the options, else all that fit the kind of key. A public key never serves as
- * a secret, and `none` is never allowed, whatever the header of a token says. Throws TypeError for an algorithm that does not fit.
+ * a secret, and `none` is never allowed, whatever the header of a token names. Throws TypeError for an algorithm that does not fit.
  */
 export function allowedAlgorithms(kind: 'public' | 'secret', wanted?: readonly string[]): string[] {
   const fitting = kind === 'public' ? PUBLIC : SECRET

@@ -98,14 +98,14 @@ function digestOf(key: string): Buffer {
  * one of them threw, its error is thrown, Overloaded before others. The card lists all schemes as alternatives. Principals with the
  * same id are the same principal, whichever function gave them.
  */
-export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Authenticate {
-  if (ways.length === 0 || ways.some(way => typeof way !== 'function'))
+export function anyOf(...methods: readonly [Authenticate, ...Authenticate[]]): Authenticate {
+  if (methods.length === 0 || methods.some(authenticateBy => typeof authenticateBy !== 'function'))
     throw new TypeError('anyOf takes authenticate functions: anyOf(bearerJwt({ … }), apiKey({ … })).')
   const authenticate: Authenticate = async credentials => {
     const failures: unknown[] = []
-    for (const way of ways) {
+    for (const authenticateBy of methods) {
       try {
-        const principal = await way(credentials)
+        const principal = await authenticateBy(credentials)
         if (principal) return principal
       } catch (error) {
         failures.push(error)
@@ -115,18 +115,18 @@ export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Auth
       throw failures.find(error => isA2AError(error) && error.code === 'Overloaded') ?? failures[0]
     return undefined
   }
-  const challenges = new Set(ways.map(({ challenge = DEFAULT_CHALLENGE }) => challenge))
+  const challenges = new Set(methods.map(({ challenge = DEFAULT_CHALLENGE }) => challenge))
   return Object.assign(authenticate, {
-    securitySchemes: united(ways),
-    securityRequirements: ways.flatMap(({ securityRequirements = [] }) => securityRequirements),
+    securitySchemes: united(methods),
+    securityRequirements: methods.flatMap(({ securityRequirements = [] }) => securityRequirements),
     challenge: [...challenges].join(', ')
   })
 }
 
 /** The schemes of all functions. Throws TypeError if two different schemes have the same name. */
-function united(ways: readonly Authenticate[]): Record<string, SecurityScheme> {
+function united(methods: readonly Authenticate[]): Record<string, SecurityScheme> {
   const schemes = new Map<string, SecurityScheme>()
-  for (const [name, scheme] of ways.flatMap(({ securitySchemes = {} }) => Object.entries(securitySchemes))) {
+  for (const [name, scheme] of methods.flatMap(({ securitySchemes = {} }) => Object.entries(securitySchemes))) {
     const other = schemes.get(name)
     if (other && !isDeepStrictEqual(other, scheme))
       throw new TypeError(`Two schemes are called ${name}. Give one another name: { scheme: '…' }.`)

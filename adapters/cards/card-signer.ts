@@ -22,8 +22,8 @@ const OPTIONS: OptionKinds<CardSignerOptions> = { key: true, kid: textSuchAs("'2
 /**
  * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the canonical form of the card
  * (RFC 8785), which the official SDK makes. A card that also has members of A2A 0.3 gets a signature over all of it, and one over its 1.0
- * form for verifiers that know only 1.0. A card with `securitySchemes` gets one more, over the form that the SDK's clients verify.
- * Existing signatures stay. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for invalid options.
+ * form for verifiers of 1.0 alone. A card with `securitySchemes` gets one more, over the form that the SDK's clients verify.
+ * Existing signatures are kept. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for invalid options.
  */
 export function cardSigner(options: CardSignerOptions): SignCard {
   checkCardPeers()

@@ -32,7 +32,7 @@ const MOST_SIGNATURES = 16
 /**
  * Verifies cards (§8.4.3), for `connect(url, { verifyCard: cardVerifier({ jwksUrl }) })`. One signature of the card has to be by a
  * trusted key, over the whole card, including its members of A2A 0.3. Resolves with the signed members only. Keys come from the options
- * alone; the card's `jku` is ignored. Rejects with InvalidAgentResponse, which says what is wrong with each signature, or with Overloaded
+ * alone; the card's `jku` is ignored. Rejects with InvalidAgentResponse, which names the fault of each signature, or with Overloaded
  * when the keys cannot be fetched. Needs `@a2a-js/sdk` and `jose`. Throws TypeError or RangeError for invalid options.
  */
 export function cardVerifier(options: CardVerifierOptions): VerifyCard {
@@ -40,7 +40,7 @@ export function cardVerifier(options: CardVerifierOptions): VerifyCard {
   return async (given, url) => (await verify(given, url)).card
 }
 
-/** Like `cardVerifier`, and says which signature is valid. */
+/** Like `cardVerifier`, and returns the valid signature. */
 export function openVerifier(options: CardVerifierOptions): (given: unknown, url: string) => Promise<VerifiedCard> {
   checkCardPeers()
   checkOptions(options, OPTIONS, 'cardVerifier', 'cardVerifier({ jwksUrl })')
@@ -73,7 +73,7 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
   }
 }
 
-/** The means to verify a signature. */
+/** The keys, algorithms and packages for the verification of signatures. */
 interface Trusted extends CardPeers {
   readonly keys: ReturnType<ReturnType<typeof keySource>['open']>
   readonly algorithms: string[]

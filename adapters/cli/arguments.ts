@@ -78,7 +78,7 @@ interface OptionToken {
   readonly inlineValue?: boolean | undefined
 }
 
-/** Throws a usage error for an option that does not exist, lacks its value, or has one that it does not take. */
+/** Throws a usage error for an option that does not exist, lacks its value, or has one that it does not accept. */
 function checkOption({ name, rawName, value, inlineValue }: OptionToken, options: Options): void {
   if (!rawName.startsWith('--'))
     throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)

@@ -80,7 +80,7 @@ export const EXIT_CODES = `Exit codes:
   130  stopped with Ctrl-C; the task continues
 `
 
-/** An error that tells the user what to write instead. With the exit code `usage`, the usage line is printed too. */
+/** An error with advice on what to write instead. With the exit code `usage`, the usage line is printed too. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: number

@@ -3,7 +3,7 @@ import type { Command, NamedCommand } from './command.ts'
 /** An entry of the table. Its command is loaded when it runs or shows its help: all of them have 600 modules. */
 export interface CommandEntry extends Pick<NamedCommand, 'name' | 'summary'> {
   readonly load: () => Promise<Command>
-  /** Whether it computes for long with an agent's chart, without a pause in which it could hear a signal. */
+  /** Whether it computes for long with an agent's chart, without a pause in which it could receive a signal. */
   readonly computes?: true
 }
 

@@ -86,7 +86,7 @@ export async function migrateDatabase(args: readonly string[], { cwd, stderr }: 
   const {
     positionals: [db]
   } = readArguments(args, {}, ['FILE|URL'])
-  const report = tellOn(stderr)
+  const report = lineWriter(stderr)
   const { store } = await openStore(db, cwd, { warn: report, error: report })
   await store.close()
   stderr.write(`${databaseNameOf(db)} has the newest schema.\n`)
@@ -122,7 +122,7 @@ export async function copy(args: readonly string[], { cwd, stderr, signal }: Io)
   const {
     positionals: [from, to]
   } = readArguments(args, {}, ['FROM', 'TO'])
-  const report = tellOn(stderr)
+  const report = lineWriter(stderr)
   const logger = { warn: report, error: report }
   if ([from, to].some(isPostgresUrl)) checkPg()
   const source = isPostgresUrl(from) ? await postgresCopySource(from, logger) : sqliteCopySource(resolve(cwd, from))
@@ -153,7 +153,7 @@ export async function stats(args: readonly string[], { cwd, stdout, stderr }: Io
   const {
     positionals: [db]
   } = readArguments(args, {}, ['FILE|URL'])
-  const report = tellOn(stderr)
+  const report = lineWriter(stderr)
   const reader = await openReader(db, cwd, { warn: report, error: report })
   try {
     const scopes = await reader.scopes()
@@ -171,7 +171,7 @@ export async function stats(args: readonly string[], { cwd, stdout, stderr }: Io
 }
 
 /** Writes a message about the data as a line. */
-export function tellOn(output: Output): (message: string) => void {
+export function lineWriter(output: Output): (message: string) => void {
   return message => output.write(`taskchart: ${oneLine(message)}\n`)
 }
 

@@ -36,7 +36,7 @@ export interface OwnFile {
 
 /**
  * Writes files into a folder, which it creates, and resolves with their paths. The command's own files are overwritten. Throws
- * CommandError, and writes nothing, if one of the existing files belongs to the user. It says to give another `place`.
+ * CommandError, and writes nothing, if one of the existing files belongs to the user. It advises another `place`.
  */
 export async function writeOwn(
   files: readonly OwnFile[],

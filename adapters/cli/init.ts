@@ -106,8 +106,10 @@ function packageName(folder: string): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9._~-]+/g, '-')
     .replace(/^[._-]+|-+$/g, '')
-  const isTaken = [...PACKAGES, ...DEVELOPMENT_PACKAGES, 'ai', 'node_modules', ''].some(reserved => reserved === name)
-  return isTaken ? `${name || 'my'}-agent` : name
+  const isReserved = [...PACKAGES, ...DEVELOPMENT_PACKAGES, 'ai', 'node_modules', ''].some(
+    reserved => reserved === name
+  )
+  return isReserved ? `${name || 'my'}-agent` : name
 }
 
 interface OwnPackage {
@@ -180,7 +182,7 @@ function isKind(text: string): text is AgentKind {
   return Object.hasOwn(KINDS, text)
 }
 
-/** Asks until the answer is a number or a name of the list; nothing means the first. */
+/** Repeats the question until the answer is a number or a name of the list; an empty one is the first. */
 async function askKind({ input, stderr, signal }: Io): Promise<AgentKind> {
   if (!input.isTerminal)
     throw usageError(`There is no terminal to ask for the kind of agent. Give one: --kind ${NAMES.join('|')}.`)

@@ -22,7 +22,7 @@ export const OPEN_COMMANDS: Readonly<Partial<Record<NodeJS.Platform, readonly [p
     win32: ['rundll32', 'url.dll,FileProtocolHandler']
   }
 
-/** How long a program may take to say that it found no browser. A browser that stays in the foreground takes longer. */
+/** The maximum time until a program reports that it found no browser. A browser that runs in the foreground ends later. */
 const WAIT_MS = 2000
 
 async function run(args: readonly string[], { stdout, stderr, env, clock }: Io): Promise<number> {
@@ -41,7 +41,7 @@ async function run(args: readonly string[], { stdout, stderr, env, clock }: Io):
   return EXIT.ok
 }
 
-/** Resolves with whether a program has taken the address. */
+/** Resolves with whether a program has opened the address. */
 async function opens(href: string, env: Environment): Promise<boolean> {
   const [program, ...args] = OPEN_COMMANDS[process.platform] ?? ['xdg-open']
   try {

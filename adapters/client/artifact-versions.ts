@@ -39,7 +39,7 @@ export interface ArtifactVersions {
 
 /**
  * Creates a history. An agent gives a refinement the name of its original and a new artifactId. The client decides which version is
- * the result, so it keeps the history (§4.1.7). Every version stays in memory as long as the history.
+ * the result, so it keeps the history (§4.1.7). Every version is in memory as long as the history.
  */
 export function artifactVersions(): ArtifactVersions {
   const known = new Map<string, Arrived>()

@@ -80,8 +80,8 @@ function bearerPlace(secret: string): SecretPlace {
 }
 
 /**
- * The options to ask once more for a card that was refused without credentials: with the given headers, and the key as the challenge
- * says. `undefined` if it was not refused, or if there is nothing to send.
+ * The options of a second request for a card that was refused without credentials: with the given headers, and the key as the challenge
+ * requires. `undefined` if it was not refused, or if there is nothing to send.
  */
 export function afterRefusal({ status, headers }: Response, options: ConnectOptions): PlacedOptions | undefined {
   if (status !== 401 && status !== 403) return undefined
@@ -95,7 +95,7 @@ export function afterRefusal({ status, headers }: Response, options: ConnectOpti
   return places.length > 0 || hasHeaders(options) ? { ...options, places } : undefined
 }
 
-/** Adds to Unauthenticated where credentials were sent, without showing them; if none were, how to send some. Other errors stay. */
+/** Adds to Unauthenticated where credentials were sent, without showing them; if none were, how to send some. Other errors are unchanged. */
 export function explainRefusal<T>(error: T, options: PlacedOptions): T | A2AError {
   if (!isA2AError(error) || error.code !== 'Unauthenticated') return error
   const { code, message, metadata, violations } = error

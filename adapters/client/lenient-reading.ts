@@ -103,11 +103,11 @@ export function readLeniently<T>(
   const first = tryDecode(schema, value, root)
   if (!first.violations) return first
   const { violations } = first
-  const [oddities, standing] = [new Set<string>(), [] as (Place & { readonly shown: unknown })[]]
+  const [oddities, replaced] = [new Set<string>(), [] as (Place & { readonly shown: unknown })[]]
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
     const result = compileSchema(schema).safeParse(value)
     if (result.success) {
-      for (const { nodes, path, shown } of standing) show(result.data, nodes, path, shown)
+      for (const { nodes, path, shown } of replaced) show(result.data, nodes, path, shown)
       for (const oddity of oddities) warn(oddity)
       return { value: result.data }
     }
@@ -122,10 +122,10 @@ export function readLeniently<T>(
         const accepted = standInFor(shown)
         remove(holder, name, invalid)
         holder[String(name)] = accepted
-        if (accepted !== shown) standing.push({ path, nodes: [...nodes.slice(0, -1), accepted], shown })
+        if (accepted !== shown) replaced.push({ path, nodes: [...nodes.slice(0, -1), accepted], shown })
         oddities.add(`${oddityStart}${shown === invalid ? 'read as it is' : 'filled in'}.`)
       } else if (path.length === 1 && fills === ANSWER_FILLS) {
-        // An answer keeps all of its members: without its tasks, a page would say that there are none.
+        // An answer keeps all of its members: without its tasks, a page would look empty.
         return because(violations, root, path, message)
       } else if (Array.isArray(holder) || (invalid !== undefined && invalid !== null)) {
         remove(holder, name, invalid)
@@ -181,7 +181,7 @@ function standInFor(shown: unknown): unknown {
   return shown === '' || longId(shown) !== undefined ? STAND_IN : shown
 }
 
-/** Puts a value into the decoded form, where its stand-in is. The lists on the way may have become shorter. */
+/** Puts a value into the decoded form, where its stand-in is. The lists on the path may have become shorter. */
 function show(decoded: unknown, nodes: readonly unknown[], path: readonly PropertyKey[], shown: unknown): void {
   let target = decoded as Record<PropertyKey, unknown> | undefined
   for (const [depth, step] of path.entries()) {

@@ -10,14 +10,14 @@ import { OPENERS, type Opener, type Openers } from './openers.ts'
 import { hasHeaders, type ConnectOptions, type PlacedOptions, type SecretPlace } from './options.ts'
 import { mention, warnOf } from './warnings.ts'
 
-/** An agent that was connected to as its card says. */
+/** A connection to an agent by its card. */
 export interface OpenByCard {
   readonly calls: Calls
   readonly binding: Binding
   /** The tenant that the card requires in every request; `undefined` if it names none. */
   readonly tenant: string | undefined
   readonly name: string
-  /** Whether the agent streams. A card that does not say so says no. */
+  /** Whether the agent streams, by its card. */
   readonly streams: boolean
   /** The options, with the places of the credentials. */
   readonly options: PlacedOptions
@@ -76,7 +76,7 @@ interface Skipped {
   readonly isOdd?: true
 }
 
-/** Opens an interface. Resolves with the reason if another may be taken instead, since nothing was sent that the agent could process. */
+/** Opens an interface. Resolves with the reason if another may be used instead, since nothing was sent that the agent could process. */
 async function openOffer(
   offer: UsableInterface,
   { url, card, options, openers, places }: Connecting,
@@ -89,7 +89,7 @@ async function openOffer(
     const placedOptions = { ...options, places: mayReceive(url, address, options) ? places : [] }
     const opener = openers[version][binding]
     const open = opener
-      ? (lackOf(url, binding, opener.lacks, placedOptions) ??
+      ? (missingSupport(url, binding, opener.lacks, placedOptions) ??
         (await opener.load().catch(cause => missing(url, binding, opener, cause))))
       : onlyInNode(url, offer, openers)
     if (open instanceof A2AError) return { why: open }
@@ -144,21 +144,21 @@ function receiversFirst(
 }
 
 /** The error for credentials that a binding cannot carry; `undefined` if it can. */
-export function lackOf(
+export function missingSupport(
   url: string,
   binding: Binding,
   lacks: Opener['lacks'] = {},
   placedOptions: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions
 ): A2AError | undefined {
-  const locations = [
+  const carriers = [
     ...(hasHeaders(placedOptions) ? ['header' as const] : []),
-    ...placedOptions.places.map(({ carrier: location }) => location)
+    ...placedOptions.places.map(({ carrier }) => carrier)
   ]
-  const lack = locations.map(location => lacks[location]).find(text => text !== undefined)
-  if (lack === undefined) return undefined
+  const unsupported = carriers.map(carrier => lacks[carrier]).find(text => text !== undefined)
+  if (unsupported === undefined) return undefined
   return new A2AError(
     'UnsupportedOperation',
-    `The agent at ${url} speaks ${binding}, over which this client cannot send ${lack}.`
+    `The agent at ${url} speaks ${binding}, over which this client cannot send ${unsupported}.`
   )
 }
 

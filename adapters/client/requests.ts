@@ -212,7 +212,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     this.#finish(this.unread === undefined ? {} : { error: this.unread })
   }
 
-  /** Ends the stream for its reader with this error. The agent does not know yet. */
+  /** Ends the stream for its reader with this error. The agent still sends it. */
   abandon(error: unknown): void {
     this.#finish({ error })
   }
@@ -227,7 +227,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     if ('error' in this.#end) throw this.#end.error
   }
 
-  /** Ends where SendStreamingMessage ends: when the client has to act. Its resumption is a subscription, which would stay open. */
+  /** Ends where SendStreamingMessage ends: when the client has to act. Its resumption is a subscription, which does not end there. */
   #isAtEnd(): boolean {
     if (this.#state === undefined) return false
     return (
@@ -293,7 +293,7 @@ export function tenantOf(params: unknown): { tenant?: unknown } {
   return isObject(params) && params.tenant !== undefined ? { tenant: params.tenant } : {}
 }
 
-/** The state that an event tells; `undefined` if it tells none. */
+/** The state in an event; `undefined` if it has none. */
 export function stateOf(event: StreamResponse): TaskState | undefined {
   if ('task' in event) return event.task.status.state
   return 'statusUpdate' in event ? event.statusUpdate.status.state : undefined

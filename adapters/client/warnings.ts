@@ -1,10 +1,10 @@
-/** At most this many oddities are remembered, and told. */
+/** The maximum number of oddities that are remembered and reported. */
 const MOST = 1000
 
 const warned = new Set<string>()
 const collectors = new Set<(oddity: string) => void>()
 
-/** Warns of what an agent does oddly, each oddity of an agent once in a process. */
+/** Warns of the oddities of an agent, of each once in a process. */
 export function warnOf(url: string): (oddity: string) => void {
   return oddity => {
     const key = `${url} ${kindOf(oddity)}`
@@ -16,12 +16,12 @@ export function warnOf(url: string): (oddity: string) => void {
   }
 }
 
-/** Tells what an agent does oddly to those who collect it. Others need not know, since nothing of it is lost. */
+/** Reports an oddity of an agent to the collectors. Without one it is not reported, since no data is lost. */
 export function mention(oddity: string): void {
   for (const collect of collectors) collect(oddity)
 }
 
-/** Collects what is odd of all agents, in place of warnings, until `stop`. `take` gives what is new since it was last called. */
+/** Collects the oddities of all agents, in place of warnings, until `stop`. `take` returns those since its last call. */
 export function collectOddities(): { take(): string[]; stop(): void } {
   const [seen, fresh] = [new Set<string>(), [] as string[]]
   const collect = (oddity: string) => {

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../../runtime/ports/clock.ts'
 import { type Binding, bindingNamed, onlyOlder, readBindings } from '../client/card/bindings.ts'
 import { checkAccess, explainRefusal, placesIn } from '../client/credentials.ts'
 import { httpAddress, isSocketAddress, mayReceive, cardUrlRefusal } from '../client/hosts.ts'
-import { lackOf } from '../client/open-by-card.ts'
+import { missingSupport } from '../client/open-by-card.ts'
 import { OPENERS } from '../client/openers.ts'
 import { type ConnectOptions, hasHeaders, type PlacedOptions } from '../client/options.ts'
 import { BindingTest } from './binding-test.ts'
@@ -313,7 +313,8 @@ export async function callerFor(
   callers = CALLERS
 ): Promise<((note: Note) => WireCaller) | string> {
   try {
-    const refusal = cardUrlRefusal(asked, url, access) ?? lackOf(asked, binding, OPENERS['1.0'][binding]?.lacks, access)
+    const refusal =
+      cardUrlRefusal(asked, url, access) ?? missingSupport(asked, binding, OPENERS['1.0'][binding]?.lacks, access)
     if (refusal) throw refusal
     const make = await callers[binding]()
     const usual: WireTerms = { version: PROTOCOL_VERSION, extensions, access }

@@ -70,7 +70,7 @@ export interface HttpRequest extends Pick<Request, 'method' | 'url'> {
   readonly body?: Request['body']
   /** Undefined for a request with Node's response. */
   readonly signal?: AbortSignal
-  /** Takes the whole body if it has arrived; else `arrayBuffer` reads it. */
+  /** The whole body if it has arrived; else `arrayBuffer` reads it. */
   takeArrived?(): Uint8Array | undefined
   arrayBuffer(): Promise<ArrayBuffer | Uint8Array>
 }

@@ -14,7 +14,7 @@ import { listenerOf } from './small-request.ts'
 
 /** The port and host to listen on. */
 export interface Address {
-  /** 0 takes any free port. Default 4242 or, if it is taken, the next free one of the 19 after it. */
+  /** 0 takes any free port. Default 4242 or, if it is in use, the next free one of the 19 after it. */
   readonly port?: number | undefined
   /** The address to bind. Default `127.0.0.1`. Others need `authenticate`; `0.0.0.0` and `::` also need `publicUrl` or `hosts`. */
   readonly host?: string

@@ -4,17 +4,17 @@ import { requestPathOf } from './admission.ts'
 import { basePath } from './listen.ts'
 
 /** Node 24.9 and later call this before they emit `upgrade`. */
-interface AskingServer {
+interface UpgradingServer {
   shouldUpgradeCallback?: (request: IncomingMessage) => boolean
 }
 
-/** Whether a request asks for a WebSocket only. */
+/** Whether a request requests a WebSocket and no other upgrade. */
 export function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** Makes Node 24.9 and later ignore other upgrades (RFC 9110 §7.8), unless `isWanted` says that the app may accept them. */
-export function ignoreOthers(server: Server & AskingServer, isWanted: () => boolean): void {
+/** Makes Node 24.9 and later ignore other upgrades (RFC 9110 §7.8), unless the app may accept them, by `isWanted`. */
+export function ignoreOthers(server: Server & UpgradingServer, isWanted: () => boolean): void {
   const { shouldUpgradeCallback: decide } = server
   if (decide)
     server.shouldUpgradeCallback = request => (isWebSocket(request) || isWanted()) && decide.call(server, request)
@@ -50,12 +50,12 @@ function withoutUpgrade(connection: string): string {
 }
 
 /** Handles the upgrade of a connection. */
-export type TakeUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void
+export type UpgradeHandler = (request: IncomingMessage, socket: Socket, head: Buffer) => void
 
 /** The paths of a server on which taskchart accepts upgrades: one path, and others that nothing else claims. */
 export interface UpgradePaths {
   readonly path: string
-  readonly takesBelow?: ((path: string) => boolean) | undefined
+  readonly acceptsBelow?: ((path: string) => boolean) | undefined
 }
 
 /** The places on each server. */
@@ -66,21 +66,21 @@ const PLACES = new WeakMap<Server, readonly UpgradePaths[]>()
  * for other upgrades are answered without an upgrade, unless the app listens for upgrades too. Returns the function that
  * releases the place.
  */
-export function takePath(
+export function acceptUpgrades(
   server: Server,
   place: UpgradePaths,
-  take: TakeUpgrade,
-  unknown: TakeUpgrade = () => {}
+  accept: UpgradeHandler,
+  unknown: UpgradeHandler = () => {}
 ): () => void {
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     if (!isWebSocket(request))
       return placesOn(server)[0] === place && !isForApp(server) ? replay(server, request, socket, head) : undefined
     socket.on('error', () => socket.destroy())
     const requestPath = requestPathOf(request)
-    if (isAt(place, requestPath)) return take(request, socket, head)
+    if (isAt(place, requestPath)) return accept(request, socket, head)
     const others = placesOn(server).filter(other => other !== place)
-    if (!isNobodys(server, others, requestPath)) return undefined
-    if (place.takesBelow?.(requestPath)) return take(request, socket, head)
+    if (!isUnclaimed(server, others, requestPath)) return undefined
+    if (place.acceptsBelow?.(requestPath)) return accept(request, socket, head)
     return socket.writableEnded ? undefined : unknown(request, socket, head)
   }
   if (!PLACES.has(server)) ignoreOthers(server, () => isForApp(server))
@@ -111,6 +111,6 @@ function isForApp(server: Server): boolean {
 }
 
 /** Whether neither another place nor the app may want an upgrade of this path. */
-function isNobodys(server: Server, others: readonly UpgradePaths[], requestPath: string): boolean {
-  return !isForApp(server) && !others.some(other => isAt(other, requestPath) || other.takesBelow?.(requestPath))
+function isUnclaimed(server: Server, others: readonly UpgradePaths[], requestPath: string): boolean {
+  return !isForApp(server) && !others.some(other => isAt(other, requestPath) || other.acceptsBelow?.(requestPath))
 }

@@ -74,7 +74,7 @@ export class HttpCall {
   }
 
   /** Waits for the memory of a large answer. */
-  takeSpace(bytes: number): Promise<void> | undefined {
+  reserve(bytes: number): Promise<void> | undefined {
     const { principal, pathTenant: tenant } = this.caller
     const owner = { user: connectionOf(this.served) ?? this.request, ...this.#settings.ownerOf(principal, tenant) }
     this.#space ??= new AnswerSpace(bytes => this.#settings.largeAnswers.enter(owner, bytes))
@@ -147,7 +147,7 @@ export function callContextOf(call: HttpCall, streamTerms?: EventStreamTerms): C
   const { version, extensions, conditions } = terms
   const signal = streamTerms ? streamTerms.signal : goneSignal(call)
   const budget: Budget = async bytes => {
-    await call.takeSpace(bytes)
+    await call.reserve(bytes)
     // Reads nothing for a client that has disconnected.
     signal.throwIfAborted()
   }

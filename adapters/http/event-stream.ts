@@ -40,7 +40,7 @@ export class EventStream {
   readonly #sink: StreamSink
   readonly #clock: Clock
   readonly #left: () => void
-  #takesComments: boolean
+  #allowsComments: boolean
   #state: 'open' | 'ending' | 'over' = 'open'
   #waiting = ''
   #isDue = false
@@ -50,8 +50,8 @@ export class EventStream {
   #wake = () => {}
 
   /** `left` is called when the connection closes before the end. `takesComments` is false for a body that is not SSE. */
-  constructor(sink: StreamSink, clock: Clock, left: () => void, takesComments = true) {
-    this.#takesComments = takesComments
+  constructor(sink: StreamSink, clock: Clock, left: () => void, allowsComments = true) {
+    this.#allowsComments = allowsComments
     this.#sink = sink
     this.#clock = clock
     this.#left = left
@@ -75,8 +75,8 @@ export class EventStream {
 
   /** Sends one text in pieces, as fast as the client reads. Other work runs between the pieces, and no comment is inserted. */
   async sendPieces(pieces: Iterable<string>): Promise<void> {
-    const takesComments = this.#takesComments
-    this.#takesComments = false
+    const allowsComments = this.#allowsComments
+    this.#allowsComments = false
     for (const piece of pieces) {
       if (!this.isOpen) return
       this.send(piece)
@@ -84,10 +84,10 @@ export class EventStream {
       await this.drained
       await turnEnd()
     }
-    this.#takesComments = takesComments
+    this.#allowsComments = allowsComments
   }
 
-  /** Resolves when the sink has room, or the client has disconnected; `undefined` if it has room now. */
+  /** Resolves when the sink has space, or the client has disconnected; `undefined` if it has space now. */
   get drained(): Promise<void> | undefined {
     if (this.#drained || !this.isOpen || this.#sink.freeBytes > 0) return this.#drained
     this.#watch()
@@ -151,7 +151,7 @@ export class EventStream {
 
   #scheduleKeepAlive(): void {
     this.#keepAlive = this.#clock.setTimeout(() => {
-      if (this.#takesComments && this.#sink.freeBytes > 0) this.send(':\n\n')
+      if (this.#allowsComments && this.#sink.freeBytes > 0) this.send(':\n\n')
       this.#scheduleKeepAlive()
     }, KEEP_ALIVE_MS)
   }
@@ -171,7 +171,7 @@ const HIGH_WATER_BYTES = 64 * 1024
 
 /** The events of a sink. */
 export interface SinkEvents {
-  /** The buffer has room again. */
+  /** The buffer has space again. */
   readonly drained: () => void
   /** The client has disconnected. Called once, and not after the end. */
   readonly gone: () => void

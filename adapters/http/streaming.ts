@@ -91,17 +91,17 @@ function responseOf(
   headers: AnswerHeaders,
   clock: Clock,
   left: () => void,
-  takesComments: boolean
+  allowsComments: boolean
 ): { response: Response; stream: EventStream } {
   if (direct)
     return {
       response: RESPONSE_ALREADY_SENT,
-      stream: new EventStream(new NodeResponseSink(direct, headers), clock, left, takesComments)
+      stream: new EventStream(new NodeResponseSink(direct, headers), clock, left, allowsComments)
     }
   const sink = new BodySink(outgoing && (() => void outgoing.destroy()))
   return {
     response: new LightResponse(sink.body, { headers }),
-    stream: new EventStream(sink, clock, left, takesComments)
+    stream: new EventStream(sink, clock, left, allowsComments)
   }
 }
 

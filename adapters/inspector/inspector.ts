@@ -14,7 +14,7 @@ import { isLoopback, originRefusal, type RefusedRequest, type RequestTarget, tar
 import { jsonAnswer, LightResponse } from '../entry/answers.ts'
 import type { HttpRequest, Tap } from '../entry/connection.ts'
 import { serverUrlOf, FULL } from '../entry/listen.ts'
-import { takePath } from '../entry/upgrade-paths.ts'
+import { acceptUpgrades } from '../entry/upgrade-paths.ts'
 import type { SideApp } from '../serve/side-app.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { refuse } from '../websocket/handshake.ts'
@@ -184,10 +184,10 @@ export class Inspector implements SideApp {
     this.#open = { server, hub, runtime, url }
     const sockets = new WebSocketServer({ noServer: true, maxPayload: MOST_BYTES })
     const releases = [
-      takePath(server, { path: FEED_PATH }, (request, socket, head) =>
+      acceptUpgrades(server, { path: FEED_PATH }, (request, socket, head) =>
         this.#enter(sockets, request, socket, head, (client, host) => hub.page(client, socket, host))
       ),
-      takePath(server, { path: STATELY_PATH }, (request, socket, head) =>
+      acceptUpgrades(server, { path: STATELY_PATH }, (request, socket, head) =>
         this.#enter(sockets, request, socket, head, client => void this.#feed(client))
       ),
       startHeartbeat(sockets.clients, clock),

@@ -33,7 +33,7 @@ export const DIALECTS: Kind = [
   'a list such as [dialect03(runtime)], of taskchart/legacy'
 ]
 
-/** A REST request, as a dialect sees it. */
+/** A REST request for a dialect. */
 export interface RestRequest {
   readonly verb: string
   /** Without the base and with the dialect's version prefix: `/v1/message:send`. */

@@ -39,7 +39,7 @@ const EARLY_ID = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*"[^"\\]*"\s*,)*?\s*"id"\s*:\s*("(?
 const EARLY_LENGTH = 1024
 const NO_PARAMETERS: ServiceParameters = new Map()
 
-/** Decodes one JSON-RPC 2.0 message. It never throws and never recurses, whatever the text is. */
+/** Decodes one JSON-RPC 2.0 message. It does not throw or recurse, for any text. */
 export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
   const excess = checkJsonText(text, { ...jsonLimitsOf(limits), root: 'request' }, 'params')
   if (excess) return { kind: 'invalid', id: earlyId(text), error: invalidParams(excess) }

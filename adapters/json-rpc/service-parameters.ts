@@ -31,7 +31,7 @@ export function callTerms(
   return { version: parameters.get('a2a-version') ?? defaults.version, extensions, conditions, activated }
 }
 
-/** The terms of a call that asks for no extension, which nearly all calls of a client have in common. */
+/** The terms of a call without extensions, which nearly all calls of a client share. */
 export const plainTerms = memoizeLast(version => callTerms(new Map(), { version, extensions: '' }, []))
 
 function urisIn(list: string): string[] {

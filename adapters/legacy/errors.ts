@@ -26,7 +26,7 @@ export function toError01(error: unknown, params: unknown): unknown {
   const own = (text: string) => worded(taskId === undefined ? text : text.replaceAll(taskId, id))
   const isOver = error.code === 'UnsupportedOperation' && state !== undefined && isTerminal(state as TaskState)
   return reworded(error, {
-    text: text => (isOver ? takesNoMore(id, stateIn01(state)) : own(text)),
+    text: text => (isOver ? endedText(id, stateIn01(state)) : own(text)),
     field: name =>
       own(name)
         .replace(/^(?=(?:url|token|authentication)\b)/, 'pushNotificationConfig.')
@@ -51,7 +51,7 @@ function stateIn01(state: string): string {
 }
 
 /** A task of another version keeps its id in 0.1, so the next message needs a new id. */
-function takesNoMore(id: string, state: string): string {
+function endedText(id: string, state: string): string {
   return `Task ${id} is ${state} and takes no more messages. Send the message under an id of your own, with the sessionId of the task.`
 }
 
@@ -63,7 +63,7 @@ const METHODS_03: MethodNames = new Map([
   ['SubscribeToTask', 'tasks/resubscribe']
 ])
 
-/** An error in the words of 0.3: its names of states, methods and members. Anything but an A2AError stays as it is. */
+/** An error in the words of 0.3: its names of states, methods and members. Anything but an A2AError is unchanged. */
 export function toError03(error: unknown): unknown {
   if (!isA2AError(error)) return error
   const { state } = error.metadata
@@ -83,7 +83,7 @@ function field(name: string): string {
     .replace(/\.scheme$/, '.schemes')
 }
 
-/** How an older version writes what the runtime's errors say. */
+/** The wording of the runtime's errors in an older version. */
 interface Wording {
   /** A text in the words of that version. */
   readonly text: (text: string) => string

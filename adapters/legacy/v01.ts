@@ -45,8 +45,8 @@ type Events = AsyncGenerator<Event01, void, undefined>
 
 /**
  * A2A 0.1 over a runtime: its JSON-RPC, on every binding that carries JSON-RPC. Its clients choose the ids of tasks, which are names in
- * the runtime and local to their clients. A message to an ended task opens another task in the same context, which takes over the id;
- * the answer's metadata says so.
+ * the runtime and local to their clients. A message to an ended task opens another task in the same context, which gets the id;
+ * the answer's metadata states it.
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
@@ -92,7 +92,7 @@ export function dialect01(runtime: Runtime): Dialect {
   const meant = async (id: string, call: CallContext) => (await runtime.taskNamed(id, call)) ?? { taskId: id }
 
   /** The runtime's id of a task. */
-  const ours = async (id: string, call: CallContext): Promise<string> => {
+  const ownTaskId = async (id: string, call: CallContext): Promise<string> => {
     const named = await meant(id, call)
     return 'taskId' in named ? named.taskId : id
   }
@@ -211,7 +211,7 @@ export function dialect01(runtime: Runtime): Dialect {
     [
       'tasks/pushNotification/set',
       answered(SetPushParams01, async ({ id, pushNotificationConfig }, call) => {
-        const taskId = await ours(id, call)
+        const taskId = await ownTaskId(id, call)
         return toWebhook01(
           await runtime.createTaskPushNotificationConfig({ taskId, ...toWebhook(id, pushNotificationConfig) }, call),
           { id }
@@ -221,7 +221,7 @@ export function dialect01(runtime: Runtime): Dialect {
     [
       'tasks/pushNotification/get',
       answered(IdParams01, async ({ id }, call) => {
-        const taskId = await ours(id, call)
+        const taskId = await ownTaskId(id, call)
         return toWebhook01(await runtime.getTaskPushNotificationConfig({ taskId, id: webhookIdOf(id) }, call), { id })
       })
     ]

@@ -36,16 +36,16 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
   const answered = async (method: string, params: Params, call: CallContext): Promise<unknown> => {
     const response = await handle(method, params, call)
     if ('result' in response) return response.result
-    throw ours((response as Failed).error, call)
+    throw toOwnError((response as Failed).error, call)
   }
 
   async function* streamed(method: string, params: Params, call: CallContext): Events {
     const response = await handle(method, params, call)
-    if (!(Symbol.asyncIterator in response)) throw ours((response as Failed).error, call)
+    if (!(Symbol.asyncIterator in response)) throw toOwnError((response as Failed).error, call)
     try {
       for await (const event of response) yield (event as { result: Event03 }).result
     } catch (error) {
-      throw ours(LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error), call)
+      throw toOwnError(LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error), call)
     }
   }
 
@@ -142,13 +142,13 @@ async function* written(
   for await (const event of events) yield write(event) as object
 }
 
-/** The stream of a message also closes at a question, and the last event says so. */
+/** The stream of a message also closes at a question: that event is `final`. */
 function closing(event: Event03): Event03 {
   return event.kind === 'status-update' && event.status.state === 'input-required' ? { ...event, final: true } : event
 }
 
 /** An error of the SDK's envelope as an A2AError with all details, or the reason of the abort. */
-function ours(error: unknown, { signal }: CallContext): unknown {
+function toOwnError(error: unknown, { signal }: CallContext): unknown {
   return signal?.aborted ? signal.reason : fromWireError(error)
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../client/connect.ts'
 import { useGivenAgent, useOpened, useStore } from './use-agent.ts'
 
-/** A conversation as it stands, and how to go on with it. */
+/** A conversation, and the functions that continue it. */
 export interface UsedConversation extends ConversationView, Pick<Conversation, 'send' | 'more'> {}
 
 /**
@@ -27,7 +27,7 @@ export function useConversation(contextId?: string, agent?: AgentClient): UsedCo
   return { ...useOpened(store), send: store.send, more: store.more }
 }
 
-/** A task as it stands, and how to go on with it. */
+/** A task, and the functions that continue it. */
 export interface UsedTask extends TaskView, Pick<WatchedTask, 'answer' | 'cancel'> {}
 
 /** A task, until it ends. The agent is that of `AgentProvider`, unless you pass one. */

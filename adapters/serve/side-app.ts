@@ -31,7 +31,7 @@ export interface OpenBinding {
   close(): Promise<void>
 }
 
-/** A handler that asks the other app first. */
+/** A handler that calls the other app first. */
 export function withExtension(other: SideApp | undefined, handler: Handler): Handler {
   if (!other) return handler
   return (request, served) => {

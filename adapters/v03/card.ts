@@ -114,7 +114,7 @@ export function isCard03(document: Json): boolean {
 }
 
 /**
- * Translates a card of 0.3 to 1.0; any other document stays as it is. Members that do not have the form of 0.3 also stay, so that the check
+ * Translates a card of 0.3 to 1.0; any other document is unchanged. So are members that do not have the form of 0.3, so that the check
  * of the card reports them. Of several OAuth flows the first is kept, since 1.0 allows one.
  */
 export function asCurrentCard(document: unknown): unknown {
@@ -156,7 +156,7 @@ function fromCard03(document: Json): Json {
   }
 }
 
-/** A card of 1.0 whose security has the form of 0.3, in that of 1.0; what has the form of 1.0 stays as it is. */
+/** A card of 1.0 whose security has the form of 0.3, in that of 1.0; members in the form of 1.0 are unchanged. */
 export function withCurrentSecurity(document: Json): Json {
   const { security, securitySchemes, securityRequirements = security } = document
   return {

@@ -10,7 +10,7 @@ const ROLES: ReadonlyMap<unknown, string> = new Map([
 
 /**
  * Translates a body of SendMessage from the JSON form of 0.3's proto to the parameters of `message/send`. A body may also have the form of
- * JSON-RPC, with `parts`. Invalid input stays as it is.
+ * JSON-RPC, with `parts`. Invalid input is unchanged.
  */
 export function fromProtoSend(body: unknown): unknown {
   if (!isObject(body)) return body ?? {}

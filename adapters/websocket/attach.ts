@@ -20,7 +20,7 @@ import {
 } from '../entry/interfaces.ts'
 import { serverUrlOf, joinAgentUrl, basePath, FULL, GOING, type ListeningServer } from '../entry/listen.ts'
 import { shareRefusal } from '../entry/received-requests.ts'
-import { takePath } from '../entry/upgrade-paths.ts'
+import { acceptUpgrades } from '../entry/upgrade-paths.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
@@ -35,7 +35,7 @@ export interface Served {
   /** The interfaces in the card at this URL, for other servers of the same agent. */
   readonly interfaces: readonly AgentInterface[]
   /**
-   * Refuses new connections from now on: handshakes, and with `port` also HTTP requests, get 503. Open connections stay until `close`.
+   * Refuses new connections from now on: handshakes, and with `port` also HTTP requests, get 503. Open connections remain until `close`.
    * May be called twice.
    */
   drain(): void
@@ -49,7 +49,7 @@ const MOST_FRAGMENTS = 1024
 /** The time that clients have to answer a close frame before they are disconnected. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** Accepts WebSockets on a listening server until it is closed; the server stays open. `tap` receives their frames. */
+/** Accepts WebSockets on a listening server until it is closed; the server remains open. `tap` receives their frames. */
 export function attach(runtime: Runtime, server: Server, path: string, offer: OfferedBindings, tap?: Tap): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings
@@ -92,7 +92,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
       })
     })
   }
-  const takesBelow = settings.hasTenants
+  const acceptsBelow = settings.hasTenants
     ? (requestPath: string) => tenantBelow(base, requestPath) !== undefined
     : undefined
   const accept = (request: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -101,7 +101,9 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
       refused(socket, broken())
     })
   }
-  const release = takePath(server, { path, takesBelow }, accept, (_, socket) => refused(socket, elsewhere(path)))
+  const release = acceptUpgrades(server, { path, acceptsBelow }, accept, (_, socket) =>
+    refused(socket, elsewhere(path))
+  )
   const uncount = settings.counters.serves('websocket', () => sockets.clients.size)
   const stopHeartbeat = startHeartbeat(sockets.clients, clock)
 

@@ -11,7 +11,7 @@ export interface ConnectionOfCalls {
   readonly largeAnswers: LargeAnswers
 }
 
-/** What one request brings. */
+/** The parts of a call that come from its request. */
 export interface WebSocketCallOptions {
   readonly id: RequestId
   readonly terms: CallTerms
@@ -24,7 +24,7 @@ export interface WebSocketCallOptions {
   readonly traced: TraceTerms | undefined
 }
 
-/** A request that is being answered, and the context of its call: one object, since a copy of a context takes 0.5 kB. */
+/** A request that is being answered, and the context of its call: one object, since a copy of a context has 0.5 kB. */
 export class Call implements CallContext {
   /** The number of calls that are being answered, on all connections of the process. */
   static underWay = 0

@@ -7,7 +7,7 @@ export const CLOSE_CODES = {
   textOnly: 1003,
   /** The client broke a rule of this binding. */
   policy: 1008,
-  /** The server stops or restarts; tasks go on. */
+  /** The server stops or restarts; tasks continue. */
   restart: 1012,
   /** There is no memory left for an incomplete message. */
   tryAgainLater: 1013,

@@ -310,7 +310,7 @@ export class Connection {
     )
   }
 
-  /** Ends a stream for its client; the task goes on. Unknown ids are ignored. */
+  /** Ends a stream for its client; the task continues. Unknown ids are ignored. */
   #cancelStream(params: unknown): void {
     const id = isObject(params) ? params.id : undefined
     if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(id)?.stop?.abort()
@@ -321,7 +321,7 @@ export class Connection {
       this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
-  /** Closes the connection if a frame stays incomplete, or if there is no memory for it: then the rest is not read. */
+  /** Closes the connection if a frame remains incomplete, or if there is no memory for it: then the rest is not read. */
   #watchFrame(bytes: Buffer | undefined): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#silence)
@@ -347,7 +347,7 @@ export class Connection {
     this.#socket.close(CLOSE_CODES.unauthenticated, 'The credentials have expired.')
   }
 
-  /** Ends calls and streams when the client disconnects; tasks go on. */
+  /** Ends calls and streams when the client disconnects; tasks continue. */
   #closed(): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#expiry)

@@ -69,7 +69,7 @@ export class FrameWatch {
       this.#payloadLeft -= payload
       at += payload
       if (this.#isData) this.#messageBytes += payload
-      if (payload === 0) this.#takeHeader(Number(bytes[at++]))
+      if (payload === 0) this.#addHeaderByte(Number(bytes[at++]))
       if (this.#isData && this.#isLast && !this.#isWithin) this.#messageBytes = 0
     }
     return this.#isWithin
@@ -79,7 +79,7 @@ export class FrameWatch {
     return this.#payloadLeft > 0 || this.#header.length > 0
   }
 
-  #takeHeader(byte: number): void {
+  #addHeaderByte(byte: number): void {
     this.#header.push(byte)
     const [first = 0, second = -1] = this.#header
     if (second < 0) return

@@ -33,7 +33,7 @@ export class Inbox {
   readonly #options: InboxOptions
   #waiting: ReceivedFrame[] = []
   #bytes = 0
-  /** Whether the first waiting message has asked for its turn. */
+  /** Whether a turn is scheduled for the first waiting message. */
   #hasTurnAhead = false
 
   constructor(options: InboxOptions) {
@@ -45,7 +45,7 @@ export class Inbox {
     return this.#bytes
   }
 
-  /** Reads a message: now if none waits and this turn has room, otherwise later. `mayWait`: it may wait for those of other clients. */
+  /** Reads a message: now if none waits and this turn has budget left, otherwise later. With `mayWait`, other clients may go first. */
   add(frame: ReceivedFrame, mayWait: boolean): void {
     const isFirst = this.#waiting.length === 0
     const isAlone = !mayWait || Inbox.#gathering.isSame(this.#options.connection)

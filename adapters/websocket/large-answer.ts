@@ -6,7 +6,7 @@ import type { Outbox } from './outbox.ts'
 /** The limit on large answers in memory for one connection, in bytes. A single answer may be larger. */
 const CONNECTION_BYTES = 4 * 1024 * 1024
 
-/** The placeholder that a tap sees for a result that is sent in pieces. */
+/** The placeholder in a tap for a result that is sent in pieces. */
 const LARGE_RESULT = '"(large, sent in pieces)"'
 
 /** The large answers of one connection: loaded as fast as its client reads, and sent one at a time. */

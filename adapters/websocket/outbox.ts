@@ -75,7 +75,7 @@ export class Outbox {
     return (this.#pieces = this.#sendAll(pieces, shown))
   }
 
-  /** Resolves when there is room, or the connection is closed; `undefined` if there is room now. */
+  /** Resolves when there is space, or the connection is closed; `undefined` if there is space now. */
   get drained(): Promise<void> | undefined {
     return this.#drained ?? this.#pieces
   }

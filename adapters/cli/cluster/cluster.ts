@@ -57,7 +57,7 @@ const OPTIONS = {
 /** The most nodes on one machine. */
 const MOST = 16
 
-/** The highest first port: each node takes two, and others may be in use. */
+/** The highest first port: each node uses two, and others may be in use. */
 const HIGHEST_PORT = 65_000
 
 /** The addresses between nodes have ports from so many above those of clients. */
@@ -183,7 +183,7 @@ async function settled(
   return { served, status }
 }
 
-/** Says when a node ends. Resolves when the user stops the command. Throws CommandError when all nodes or the database have ended, or one has not begun to serve. */
+/** Reports the end of a node. Resolves when the user stops the command. Throws CommandError when all nodes or the database have ended, or one has not begun to serve. */
 async function watched(
   nodes: readonly NodeProcess[],
   local: LocalPostgres | undefined,

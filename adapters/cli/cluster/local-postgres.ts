@@ -101,7 +101,7 @@ async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void>
   await ended
 }
 
-/** The refusal of a folder, with what PostgreSQL said last. */
+/** The refusal of a folder, with the last output of PostgreSQL. */
 function unusable(folder: string, output: string, cause?: unknown): CommandError {
   const reasons = output.split('\n').flatMap(line => /(?:FATAL|HINT|error): *(.*)/.exec(line)?.[1] ?? [])
   return new CommandError(

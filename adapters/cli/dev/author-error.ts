@@ -5,7 +5,7 @@ import { redactValue, redactedText } from '../../../runtime/ports/logger.ts'
 import { thrownText } from '../text/terminal.ts'
 import { LOAD } from './fresh-module-hooks.ts'
 
-/** The folders of taskchart's code, compiled and, in a clone with source maps, as written: its frames tell an author nothing. */
+/** The folders of taskchart's code, compiled and, in a clone with source maps, as written: its frames are of no use to an author. */
 const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../../../../runtime/'].map(folder =>
   fileURLToPath(new URL(folder, import.meta.url))
 )

@@ -11,7 +11,7 @@ import { formOf, refusalAnswer } from '../../entry/answers.ts'
 import type { Handler } from '../../entry/connection.ts'
 import { acceptedUrl, withScheme } from '../../entry/interfaces.ts'
 import { type Address, GOING, listen } from '../../entry/listen.ts'
-import { takePath, type TakeUpgrade } from '../../entry/upgrade-paths.ts'
+import { acceptUpgrades, type UpgradeHandler } from '../../entry/upgrade-paths.ts'
 import { httpHandler } from '../../http/handler.ts'
 import { coverageFile } from '../files.ts'
 import { builtPage, Inspector } from '../../inspector/inspector.ts'
@@ -90,7 +90,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** The settings with a log of text that leaves out the errors of the author's code, which the task log tells with their places in the source. */
+/** The settings with a log of text that leaves out the errors of the author's code, which the task log prints with their places in the source. */
 function withoutAuthorErrors(settings: ServeSettings): ServeSettings {
   if (settings.log === 'json') return settings
   const { logger } = settings
@@ -190,7 +190,7 @@ async function serve(
   broken.throwIfAborted()
 }
 
-/** How long a replaced agent may take to finish its commits, and then to stop. Slower cleanup goes on beside the new agent. */
+/** The maximum time for the last commits of a replaced agent, and then for its stop. Slower cleanup continues beside the new agent. */
 const SETTLE_MS = 200
 const STOP_MS = 200
 
@@ -205,7 +205,7 @@ export interface DevParts {
   readonly inspector: Inspector
   readonly traced: ServedTelemetry | undefined
   readonly runtimeOptions: (module: AgentModule) => RuntimeSettings
-  /** They observe each runtime from its beginning, before its stored work goes on. */
+  /** They observe each runtime from its beginning, before its stored work continues. */
   readonly observers?: readonly Observer[]
 }
 
@@ -215,7 +215,7 @@ export interface DevServed extends Served {
   readonly runtime: Runtime
   /**
    * Serves another agent on the same port and over the same store. Its tasks are restored as after a restart. Clients reconnect
-   * and resume, and inspector pages stay connected. Rejects, and changes nothing, if the module's exports conflict with the
+   * and resume, and inspector pages remain connected. Rejects, and changes nothing, if the module's exports conflict with the
    * options of the command.
    */
   replace(module: AgentModule): Promise<void>
@@ -223,7 +223,7 @@ export interface DevServed extends Served {
 
 /** Answers requests between two agents with an error after which clients retry. */
 const nobody: Handler = async ({ method, url }) => refusalAnswer(GOING, {}, formOf(method, new URL(url).pathname))
-const refusing: TakeUpgrade = (_, socket) => refuse(socket, GOING)
+const refusing: UpgradeHandler = (_, socket) => refuse(socket, GOING)
 
 /** Serves an agent in development. Rejects when it cannot listen. */
 export async function serveDev(
@@ -282,7 +282,7 @@ export async function serveDev(
     const closed = [sockets.close(), runtime.close()].map(closing =>
       closing.catch((error: unknown) => logger.error('not everything could be closed', { error }))
     )
-    const release = takePath(own.server, { path: '/' }, refusing, refusing)
+    const release = acceptUpgrades(own.server, { path: '/' }, refusing, refusing)
     await within(clock, STOP_MS, Promise.all(closed))
     return release
   }

@@ -32,7 +32,7 @@ export const initialize: InitializeHook<HookData> = given => {
 export const resolve: ResolveHook = async (specifier, context, next) => {
   const resolved = await next(specifier, context)
   const load = loadIn(specifier) ?? loadIn(context.parentURL)
-  // tsx appends a suffix to files that it takes for CommonJS. It is removed, since such a module would be loaded only once.
+  // tsx appends a suffix to files that it loads as CommonJS. It is removed, since such a module would be loaded only once.
   const [file = ''] = resolved.url.split(/\?|%3F/)
   if (!data || load === null || load === undefined || !file.startsWith('file:') || file.includes('/node_modules/'))
     return resolved
@@ -40,8 +40,8 @@ export const resolve: ResolveHook = async (specifier, context, next) => {
   const { port } = data
   const loaded: Loaded = { load, file }
   port.postMessage(loaded)
-  const isTaken = resolved.format === 'commonjs' && /\.tsx?$/.test(file)
-  return { ...resolved, url: `${file}?${LOAD}=${load}`, ...(isTaken && { format: 'module' }) }
+  const isCommonJs = resolved.format === 'commonjs' && /\.tsx?$/.test(file)
+  return { ...resolved, url: `${file}?${LOAD}=${load}`, ...(isCommonJs && { format: 'module' }) }
 }
 
 function loadIn(url: string | undefined): string | null | undefined {

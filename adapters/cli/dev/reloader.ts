@@ -13,7 +13,7 @@ import { type HookData, LOAD, type Loaded } from './fresh-module-hooks.ts'
 /** Receives the result of each reload. Neither method rejects. */
 interface ReloadListener {
   loaded(module: AgentModule): Promise<void>
-  /** The module does not load. The previous agent stays. */
+  /** The module does not load. The previous agent is kept. */
   failed(error: unknown): void
 }
 
@@ -33,7 +33,7 @@ export class Reloader {
   })
   readonly #watch: FileWatch
   #listener: ReloadListener | undefined
-  /** The load in progress. `#isStale` asks for another one after it. */
+  /** The load in progress. With `#isStale` another one follows. */
   #underWay: Promise<void> | undefined
   #isStale = false
   #abandon = () => {}
@@ -137,7 +137,7 @@ export class FreshModules {
   readonly #inner: ModuleReader
   #files: ReadonlySet<string> = new Set()
 
-  /** `found` hears of each imported file while the load goes on. */
+  /** `found` receives each imported file during the load. */
   constructor(found: (file: string) => void = () => {}, inner: ModuleReader = nodeReader) {
     this.#found = found
     this.#inner = inner
@@ -212,7 +212,7 @@ function hooked(): MessagePort {
   return port1
 }
 
-/** Tells the load that a file belongs to it. Returns whether there was a file. */
+/** Adds a file to its load. Returns whether there was a file. */
 function addFile(loaded: Loaded | undefined): boolean {
   if (loaded) imported.get(loaded.load)?.(fileURLToPath(loaded.file))
   return loaded !== undefined

@@ -16,7 +16,7 @@ export class TestRun {
     this.#command = new CommandRun(['test', module, '--tap'])
   }
 
-  /** Starts it, unless it runs. Tells its progress with each test, and its end. */
+  /** Starts it, unless it runs. Reports its progress with each test, and its end. */
   start(report: (progress: TestProgress) => void): void {
     let [done, total, failed] = [0, 0, 0]
     const reportTests = (more: Pick<TestProgress, 'isRunning' | 'error'>) =>
@@ -56,7 +56,7 @@ export class ProofRun {
     this.#command = new CommandRun(['prove', module, '--json'])
   }
 
-  /** Starts it, unless it runs. Tells that it runs, and then the proof or the error. */
+  /** Starts it, unless it runs. Reports its start, and then the proof or the error. */
   start(report: (progress: Proving) => void): void {
     let proof: Proof | undefined
     const line = (text: string) => {
@@ -82,7 +82,7 @@ export class ProofRun {
 /** The command, as it is built. */
 const BIN = fileURLToPath(new URL('../bin.js', import.meta.url))
 
-/** The longest error that is told. */
+/** The maximum length of a reported error. */
 const LONGEST_ERROR = 2000
 
 /** Runs a command of taskchart for the page of `taskchart dev`: in a process of its own, which loads the module as it is saved. */

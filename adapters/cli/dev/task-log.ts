@@ -30,7 +30,7 @@ interface TaskLogParts {
   readonly crashed: (taskId: string, text: string) => void
 }
 
-/** Tells of each task in one line when it ends or waits for its client, and of each error of the author's code. */
+/** Logs each task in one line when it ends or waits for its client, and each error of the author's code. */
 export class ConsoleTaskLog implements Observer {
   readonly #parts: TaskLogParts
   readonly #known = new Map<string, KnownTask>()

@@ -17,7 +17,7 @@ import { lengthText } from '../text/format.ts'
 /** The port of `serve` and `dev`. */
 export const USUAL_PORT = 4242
 
-/** How long the agent may take to answer. */
+/** The maximum time for an answer of the agent. */
 const ANSWER_MS = 10_000
 
 /** A clock that is further off makes tokens and offers expire at the wrong time. */
@@ -97,7 +97,7 @@ export async function clockFinding(url: string, io: Pick<Io, 'clock' | 'signal'>
   }
 }
 
-/** The packages of the commands, which nearly everybody wants. */
+/** The packages of the commands, which nearly every user needs. */
 const TOOLS: readonly string[] = ['tsx', '@xstate/graph', 'elkjs']
 
 /** The purpose of each optional peer. */

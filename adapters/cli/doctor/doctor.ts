@@ -22,7 +22,7 @@ import {
 } from './checks.ts'
 import { urlFindings } from './remote-agent.ts'
 
-/** `taskchart doctor`: says what is wrong on this machine, or with an agent, and what mends it. */
+/** `taskchart doctor`: lists the faults of this machine or of an agent, and what mends them. */
 export const doctorCommand: Command = {
   usage:
     'taskchart doctor [URL|AGENT.ts|js] [--text "TEXT"] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…',
@@ -110,7 +110,7 @@ export async function mayWrite(path: string): Promise<boolean> {
   )
 }
 
-/** Whether a server could use the file or database of a store, or create the file. `isWritable` says what this user may write. */
+/** Whether a server could use the file or database of a store, or create the file. `isWritable` returns whether this user may write a path. */
 export async function databaseFinding(
   db: string,
   { cwd }: Pick<Io, 'cwd'>,

@@ -113,7 +113,7 @@ function judgeUnknown(error: A2AError | undefined): CheckResult | undefined {
       what: 'GetTask gives a task for an id that nobody has.\nThe client copes: it takes the task as it is'
     }
   if (error.code === 'TaskNotFound') return undefined
-  if (isLack(error))
+  if (isUnsupported(error))
     return {
       status: 'wrong',
       what: `GetTask fails: ${error.message}\nThe client can follow a task only while its stream lasts`
@@ -127,12 +127,12 @@ function judgeUnknown(error: A2AError | undefined): CheckResult | undefined {
 function judgeList(error: A2AError | undefined): CheckResult | undefined {
   if (!error) return undefined
   const what = `ListTasks fails: ${error.message}\nThe client`
-  if (isLack(error)) return { status: 'note', what: `${what} copes, but cannot open an earlier conversation` }
+  if (isUnsupported(error)) return { status: 'note', what: `${what} copes, but cannot open an earlier conversation` }
   return { status: 'wrong', what: `${what} cannot open an earlier conversation` }
 }
 
 /** Whether an agent does not have a method. */
-function isLack({ code }: A2AError): boolean {
+function isUnsupported({ code }: A2AError): boolean {
   return code === 'MethodNotFound' || code === 'UnsupportedOperation'
 }
 

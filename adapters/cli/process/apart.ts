@@ -12,7 +12,7 @@ const COMMAND_PROCESS = fileURLToPath(new URL('./command-process.js', import.met
 /** The time that a command has to end by itself after a signal. */
 const GRACE_MS = 500
 
-/** Whether a command explores a chart, so that it hears no signal while it computes. A test of a server waits, and hears them. */
+/** Whether a command explores a chart, so that it receives no signal while it computes. A test of a server waits, and receives them. */
 export function computesApart(args: readonly string[]): boolean {
   const [named] = args.filter((arg, i) => !arg.startsWith('-') && args[i - 1] !== '--color')
   return COMMANDS.some(({ name, computes }) => computes && name === named) && !args.some(isUrl)

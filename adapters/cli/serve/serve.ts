@@ -60,7 +60,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /**
- * Serves the agent until the signal aborts; then parks its work. Never takes the next port, since its clients know this one. Throws
+ * Serves the agent until the signal aborts; then parks its work. Never binds the next port, since its clients use this one. Throws
  * if the store has failed.
  */
 async function serve(

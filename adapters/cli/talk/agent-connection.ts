@@ -7,7 +7,7 @@ import { CommandError, usageError, type Io, type Environment } from '../command.
 /** The options that identify the caller to an agent. */
 export const CALLER_OPTIONS = { 'api-key': { type: 'string' }, header: { type: 'string', multiple: true } } as const
 
-/** The same, for commands that call the agent where its card says. */
+/** The same, for commands that call the agent at the URL in its card. */
 export const ACCESS_OPTIONS = { ...CALLER_OPTIONS, 'credential-origin': { type: 'string', multiple: true } } as const
 
 export const KEY_HELP = `  --api-key KEY   send this key where the card's security scheme says, without a scheme as Authorization: Bearer KEY
@@ -129,7 +129,7 @@ export function inOptions(text: string): string {
   return text.replace('in credentialOrigins', 'with --credential-origin')
 }
 
-/** Adds advice to errors about a missing, wrong or forbidden key. Over HTTP the first call reveals them. Other errors stay as they are. */
+/** Adds advice to errors about a missing, wrong or forbidden key. Over HTTP the first call reveals them. Other errors are unchanged. */
 export function aboutKey(
   error: unknown,
   { url, access: { credentials } }: Pick<AgentPlace, 'url' | 'access'>

@@ -141,7 +141,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   'video/webm': '.webm'
 }
 
-/** Most file systems allow names of 255 bytes; this leaves room for an extension and a number. */
+/** Most file systems allow names of 255 bytes; the rest is for an extension and a number. */
 const NAME_BYTES = 200
 
 /** More of a name is not looked at: neither of its beginning nor, for the extension, of its end. */
@@ -177,7 +177,7 @@ function numbered(name: string, n: number): string {
 /** Windows reserves these names for devices, even with trailing spaces and an extension: `aux .txt`. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\.|$)/i
 
-/** Whether Windows takes a name for a device. */
+/** Whether a name is one of a device on Windows. */
 export function isDeviceName(name: string): boolean {
   return DEVICE.test(name)
 }

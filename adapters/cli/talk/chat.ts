@@ -86,7 +86,7 @@ export class ChatLoop {
     }
   }
 
-  /** Reads one message or word, and does what it says. Resolves with false at the end. */
+  /** Reads one message or word, and acts on it. Resolves with false at the end. */
   async #step(): Promise<boolean> {
     try {
       await this.#say(await this.#read())
@@ -96,7 +96,7 @@ export class ChatLoop {
     }
   }
 
-  /** Does what a word says, or reports an error. Resolves with false at the end. */
+  /** Runs a word, or reports an error. Resolves with false at the end. */
   async #caught(error: unknown): Promise<boolean> {
     this.#io.signal.throwIfAborted()
     if (error instanceof WordGiven) return this.#obey(error.word)
@@ -247,7 +247,7 @@ export class ChatLoop {
       })
   }
 
-  /** Whether an artifact was not shown before: a task that asks again still has its earlier ones. */
+  /** Whether an artifact was not shown before: a task with another question still has its earlier ones. */
   #isNew(artifact: Artifact, taskId: string): boolean {
     const digest = createHash('sha256')
       .update(JSON.stringify([taskId, artifact]))
@@ -279,14 +279,14 @@ export class ChatLoop {
     return line.replace(/^\/\//, '/')
   }
 
-  /** Reports an error, after which the chat goes on. */
+  /** Reports an error, after which the chat continues. */
   #report(error: unknown): void {
     const shown = aboutKey(error, this.#place) as Error
     this.#code = EXIT.error
     this.#print(`${styleText(this.#io.colours.stderr, 'red', 'taskchart:')} ${oneLine(shown.message)}`)
   }
 
-  /** Says where the chat stands, and how to go on. */
+  /** Prints the state of the chat, and the command that continues it. */
   #leave(): void {
     const { task } = this.#watched
     if (this.#contextId === undefined) return

@@ -49,7 +49,7 @@ interface Followed extends AgentPlace {
   readonly out: string | undefined
   readonly json: boolean
   readonly stream: (client: AgentClient) => AsyncIterable<StreamResponse>
-  /** Whether the stream stays open in this state although the task waits for its client. */
+  /** Whether the stream remains open in this state although the task waits for its client. */
   readonly goesOnIn: (state: TaskState) => boolean
 }
 
@@ -63,7 +63,7 @@ export async function followTask(followed: Followed, io: Io): Promise<number> {
 
 async function followWith(client: AgentClient, followed: Followed, io: Io): Promise<number> {
   const watched = nothingYet()
-  const print = (lines: readonly string[]) => tellAll(plainReporter(io.stderr), lines)
+  const print = (lines: readonly string[]) => printAll(plainReporter(io.stderr), lines)
   try {
     await showTurn(client, watched, { ...followed, waitHint: () => answerHint(watched, followed) }, io)
   } catch (error) {
@@ -76,9 +76,9 @@ async function followWith(client: AgentClient, followed: Followed, io: Io): Prom
 
 /** One stream of a connection, and what is done with its events and results. */
 interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
-  /** The lines about a task that waits while its stream stays open. */
+  /** The lines about a task that waits while its stream is open. */
   readonly waitHint: () => readonly string[]
-  /** Whether the schema of a question is not shown, because a form asks by it. */
+  /** Whether the schema of a question is not shown, because a form uses it. */
   readonly asksBySchema?: boolean
   /** Called after each event. */
   readonly noted?: () => Promise<void>
@@ -89,11 +89,11 @@ interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
 /** Prints the events of a stream until it ends, and saves or prints the results. Records them in `watched`, also before it rejects. */
 export async function showTurn(client: AgentClient, watched: StreamedEvents, turn: Turn, io: Io): Promise<void> {
   const reporter = reporterFor(watched, turn, io)
-  const unheard = tellOfConnection(client, watched, reporter)
+  const stopPrinting = printConnection(client, watched, reporter)
   try {
     await showStream(turn.stream(client), watched, turn, reporter, io)
   } finally {
-    unheard()
+    stopPrinting()
     reporter.end()
   }
   await handOver(client, watched, turn, io)
@@ -115,12 +115,12 @@ async function showStream(
     const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
     for (const line of progressLines(event, turn.asksBySchema ? 0 : (terminal?.columns ?? USUAL_COLUMNS)))
       reporter[isProgress ? 'mention' : 'print'](paintState(colours.stderr && !turn.json, line))
-    if (state && state !== before && turn.goesOnIn(state)) tellAll(reporter, turn.waitHint())
+    if (state && state !== before && turn.goesOnIn(state)) printAll(reporter, turn.waitHint())
   }
 }
 
-/** Tells when the connection is lost and restored. Returns the function that stops telling. */
-function tellOfConnection(client: AgentClient, watched: StreamedEvents, reporter: Reporter): () => void {
+/** Prints when the connection is lost and restored. Returns the function that stops it. */
+function printConnection(client: AgentClient, watched: StreamedEvents, reporter: Reporter): () => void {
   const lost = client.on('lost', () => {
     watched.isLost = true
     reporter.print('The connection is lost. Reconnecting.')
@@ -135,7 +135,7 @@ function tellOfConnection(client: AgentClient, watched: StreamedEvents, reporter
   }
 }
 
-function tellAll(reporter: Reporter, lines: readonly string[]): void {
+function printAll(reporter: Reporter, lines: readonly string[]): void {
   for (const line of lines) reporter.print(line)
 }
 
@@ -162,7 +162,7 @@ async function handOver(
   await showResults(parts, { out, json, savesText: true }, io)
 }
 
-/** Whether work goes on: the task neither has ended nor waits. */
+/** Whether work continues: the task neither has ended nor waits. */
 export function isActive(state: TaskState): boolean {
   return !isTerminal(state) && !isInterrupted(state)
 }

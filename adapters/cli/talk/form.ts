@@ -6,7 +6,7 @@ import { expectsLine } from './results.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
-/** One value that a form asks for. */
+/** One value in a form. */
 export interface FormField {
   readonly name: string
   /** An untrusted JSON Schema. */
@@ -14,7 +14,7 @@ export interface FormField {
   readonly isRequired: boolean
 }
 
-/** The user, as a form asks it. */
+/** The user of a form. */
 export interface FormUser {
   /** Resolves with a line. A rejection ends the form. */
   readonly ask: (prompt: string) => Promise<string>
@@ -23,10 +23,10 @@ export interface FormUser {
   readonly columns: number
 }
 
-/** The most fields of a form. An answer with more is asked for as JSON in one line. */
+/** The most fields of a form. An answer with more is read as JSON in one line. */
 const MOST_FIELDS = 50
 
-/** Asks for an answer that fits a JSON Schema: an object is asked for field by field, any other value in one line. */
+/** Requests an answer that fits a JSON Schema: an object field by field, any other value in one line. */
 export async function askAnswer(schema: Schema, user: FormUser): Promise<Part> {
   const fields = formFieldsOf(schema)
   if (fields) return { data: await askFields(fields, user) }
@@ -56,7 +56,7 @@ export function fieldsOfTerms(terms: Readonly<Record<string, unknown>>): FormFie
   }))
 }
 
-/** Asks for each field. An empty line takes the default, or leaves out what is not required. */
+/** Requests each field. An empty line is the default, or omits a field that is not required. */
 export async function askFields(fields: readonly FormField[], user: FormUser): Promise<{ [name: string]: JsonValue }> {
   const values: [string, JsonValue][] = []
   for (const { name, schema, isRequired } of fields) {
@@ -93,7 +93,7 @@ async function askValue(schema: Schema, prompt: string, user: FormUser): Promise
   }
 }
 
-/** The parsed value of a line. Tells what is expected, and gives `undefined`, if it does not fit. */
+/** The parsed value of a line. If it does not fit, prints what is expected, and returns `undefined`. */
 function checked(text: string, schema: Schema, { print, columns }: FormUser): JsonValue | undefined {
   const value = readValue(text.trim(), schema)
   if (value === undefined) print(`That is not ${wantedText(schema, columns - 'That is not .'.length)}.`)
@@ -115,7 +115,7 @@ function wantedText(schema: Schema, columns: number): string {
   return wanted.length === 0 ? 'text, or a value as JSON' : expectedText(Object.fromEntries(wanted), columns)
 }
 
-/** Parses a line as the schema wants it. `undefined` if that is impossible; the agent checks the rest. */
+/** Parses a line by the schema. `undefined` if that is impossible; the agent checks the rest. */
 export function readValue(text: string, schema: Schema): JsonValue | undefined {
   const { type, enum: choices } = schema
   if (Array.isArray(choices))

@@ -49,7 +49,7 @@ export class ContextMemory {
     const isFirst = this.#last === undefined
     this.#last = text
     await makeFolder(this.#folder, 0o700)
-    // Renamed into place, so that a reader never sees half a file.
+    // Renamed into place, so that a reader never gets half a file.
     const draft = join(this.#folder, `${this.#name}.${process.pid}`)
     await writeFile(draft, `${text}\n`, { mode: 0o600 })
     await rename(draft, join(this.#folder, this.#name))

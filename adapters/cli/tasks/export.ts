@@ -163,11 +163,11 @@ async function fileSink(path: string): Promise<LineSink> {
 }
 
 async function refuseExisting(path: string): Promise<void> {
-  const isTaken = await lstat(path).then(
+  const isInUse = await lstat(path).then(
     () => true,
     () => false
   )
-  if (isTaken) throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`)
+  if (isInUse) throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`)
 }
 
 /** The story of a task as an HTML file: the task's own chart, rebuilt from its events, its sequence and its talk. */

@@ -93,7 +93,7 @@ function cells({ task, scope }: FoundTask, isMixed: boolean, nowMs: number): str
 /** The width of a time, in characters. */
 const TIME_COLUMNS = '2026-01-02T03:04:05.006Z'.length
 
-/** Everything that is known about a task, for people. Text from outside stays indented below its heading. */
+/** All details of a task, for people. Text from outside is indented below its heading. */
 export function recordLines(record: CompleteTask, nowMs: number): string[] {
   const { history = [], artifacts = [], metadata = {} } = record.task
   return [

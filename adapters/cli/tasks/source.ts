@@ -34,7 +34,7 @@ export interface FoundTask {
   readonly generation?: number | undefined
 }
 
-/** A complete task, with what a store knows about it. */
+/** A complete task, with its details in a store. */
 export interface CompleteTask extends FoundTask {
   /** Oldest first, up to the task's generation. */
   readonly events?: readonly TaskEvent[]
@@ -73,7 +73,7 @@ export interface TaskSource {
 /** Receives a message about data that is left out because it is damaged. */
 type Report = (message: string) => void
 
-/** The options that say where tasks are. Without `--db`, the first argument is the URL of an agent. */
+/** The options for the place of tasks. Without `--db`, the first argument is the URL of an agent. */
 export const SOURCE_OPTIONS = {
   db: { type: 'string' },
   ...ACCESS_OPTIONS,
@@ -357,7 +357,7 @@ interface Page<Place> {
 
 /**
  * Yields every task of a list once. A task whose status changes while pages are read moves to the front, where it could be missed.
- * So the front is read again until it fits on one page, or brings nothing new. Remembers only the ids of tasks that can
+ * So the front is read again until it fits on one page, or contains nothing new. Remembers only the ids of tasks that can
  * appear again.
  */
 export async function* everyTask<Place>(

@@ -4,7 +4,7 @@ import { type AgentChart, chartsOf, type Heat, heatOf } from '../../drawing/agen
 import { coverageFile } from '../files.ts'
 import { readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
-import { tellOn } from '../db.ts'
+import { lineWriter } from '../db.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
 import { tableLines } from '../text/format.ts'
@@ -41,7 +41,7 @@ async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io)
   if (charts.length === 0)
     throw new CommandError(`${oneLine(agent.card.name)} has no chart of its own: its work is a function.`)
   const tested = (await coverageFile(resolve(cwd, file)).read())?.reached.transitions
-  const report = tellOn(stderr)
+  const report = lineWriter(stderr)
   const reader = await openReader(db, cwd, { warn: report, error: report })
   try {
     for (const chart of charts) {

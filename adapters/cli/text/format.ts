@@ -274,7 +274,7 @@ function optionsOf(options: Readonly<Record<string, string | readonly string[] |
   )
 }
 
-/** Whether the command would take a word for an option. The shell removes the quotes first. */
+/** Whether the command would parse a word as an option. The shell removes the quotes first. */
 function startsWithDash(word: string): boolean {
   return /^["']?-/.test(word)
 }

@@ -71,10 +71,10 @@ export function readColours(argv: readonly string[], usual: Colours): { colours:
 
 /* oxlint-disable no-control-regex -- control characters are what this file is about */
 
-/** Characters that nobody sees, and those that turn the direction of others or end a line. */
+/** Invisible characters, and those that turn the direction of others or end a line. */
 const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029]/u
 
-/** The same, and the emoji that are made with them. TypeScript takes the flag v in literals only for newer targets. */
+/** The same, and the emoji that are made with them. TypeScript accepts the flag v in literals only for newer targets. */
 const EMOJI_OR_UNSEEN = new RegExp(
   String.raw`\p{RGI_Emoji}|([\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029])`,
   'gv'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Plugin } from 'vite'
 
-/** Takes `NAME.browser.ts` in place of `NAME.ts` where there is one. */
+/** Uses `NAME.browser.ts` in place of `NAME.ts` where there is one. */
 export const browserFiles: Plugin = {
   name: 'browser-files',
   enforce: 'pre',

@@ -20,14 +20,14 @@ export function mayPass(error: unknown): error is A2AError {
   return isA2AError(error) && NOT_READY.includes(error.code)
 }
 
-/** The agent is unreachable, its certificate is not trusted, or its port speaks the other scheme. */
+/** The agent is unreachable, its certificate is not trusted, or its port has the other scheme. */
 export function nobodyAnswers(url: string, cause?: unknown): A2AError {
   const fault = certificateFault(cause)
   const text = fault === undefined ? silence(url, cause) : `The TLS certificate at ${url} is not trusted: ${fault}.`
   return new A2AError('Overloaded', text, { cause })
 }
 
-/** Why nobody answers, as far as the errors tell. */
+/** The reason for a missing answer, if the errors contain one. */
 function silence(url: string, cause: unknown): string {
   if (isAmongCauses(cause, /wrong.version.number|packet.length.too.long/i))
     return `The port of ${url} speaks no TLS. Write ${otherScheme(url)} instead.`
@@ -36,7 +36,7 @@ function silence(url: string, cause: unknown): string {
   return `Nobody answers at ${url}. Is the agent running?${isClosed ? ` ${tlsHint(url)}` : ''}${originHint(url)}`
 }
 
-/** A hint for an address without TLS whose port may want it. */
+/** A hint for an address without TLS whose port may require it. */
 export function tlsHint(url: string): string {
   return `If the port speaks TLS, write ${otherScheme(url)} instead.`
 }
@@ -59,7 +59,7 @@ function isAmongCauses(error: unknown, pattern: RegExp): boolean {
   )
 }
 
-/** A hint for pages, since a browser does not say whether the agent refused the page's origin. */
+/** A hint for pages, since a browser does not reveal whether the agent refused the page's origin. */
 function originHint(url: string): string {
   const { location } = globalThis as { readonly location?: { readonly origin: string } }
   if (location === undefined || new URL(url.replace(/^ws/, 'http')).origin === location.origin) return ''

@@ -91,7 +91,7 @@ interface RetryContext {
 
 /**
  * Sends a request until it completes. After a lost connection it waits, and resumes the request with the frame from `again`. It
- * fails with the last error after the time limit, or if the request cannot be sent again; the error says if the outcome is
+ * fails with the last error after the time limit, or if the request cannot be sent again; the error states if the outcome is
  * unknown. It ends silently when `stop` aborts.
  */
 async function sendWithRetries(

@@ -16,37 +16,37 @@ import { mention, warnOf } from '../warnings.ts'
 import { delay } from './retried-calls.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */
-const LACKS: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
+const UNSUPPORTED: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
 
 /** Errors with which a subscription is refused, or cannot be read. It changes nothing, so the task itself can be read instead. */
 const REFUSALS: readonly ErrorCode[] = [
-  ...LACKS,
+  ...UNSUPPORTED,
   'TaskNotFound',
   'InvalidParams',
   'InternalError',
   'InvalidAgentResponse'
 ]
 
-/** The wait between two looks at a task without a stream: it doubles while the task stays the same. */
+/** The wait between two looks at a task without a stream: it doubles while the task is unchanged. */
 const FIRST_LOOK_MS = 1000
 const LAST_LOOK_MS = 15_000
 
 /**
- * Goes on where the agent's stream ended, or was refused with an error. Throws the error if nothing else may be tried: a message that
+ * Continues where the agent's stream ended, or was refused with an error. Throws the error if nothing else may be tried: a message that
  * may have been processed is never sent again.
  */
 export async function* withoutStream(
-  context: StreamMeans,
+  context: StreamContext,
   progress: StreamProgress,
   refusal?: A2AError
 ): AsyncGenerator<StreamResponse, void, undefined> {
   const { hasEvents, isSend } = progress
-  if (refusal && !(hasEvents || !isSend ? REFUSALS : LACKS).includes(refusal.code)) throw refusal
+  if (refusal && !(hasEvents || !isSend ? REFUSALS : UNSUPPORTED).includes(refusal.code)) throw refusal
   if (refusal && !hasEvents) {
     if (isSend) {
       mention(`The message was sent with SendMessage: ${refusal.message}`)
       yield* sent(context, progress)
-    } else if (LACKS.includes(refusal.code)) throw refusal
+    } else if (UNSUPPORTED.includes(refusal.code)) throw refusal
     else progress.taskId = (context.frame.params as SubscribeToTaskRequest).id
   }
   if (progress.taskId === undefined || progress.isAtEnd) return
@@ -64,10 +64,10 @@ export async function* withoutStream(
 
 /**
  * The task as it is, then its events: the agent has fewer than were read before, as after a restored backup. They come without their
- * generations, which had been given to other events, so that no reader takes them for known.
+ * generations, which had been given to other events, so that no reader mistakes them for known ones.
  */
 async function* anew(
-  { calls, frame: { params, trace }, signal }: StreamMeans,
+  { calls, frame: { params, trace }, signal }: StreamContext,
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
   const { taskId: id } = progress
@@ -94,7 +94,7 @@ function withoutGeneration(event: StreamResponse): StreamResponse {
 
 /** The task as it is stored, in place of the event that ended it; the event if it cannot be read. */
 export async function storedEvent(
-  context: StreamMeans,
+  context: StreamContext,
   progress: StreamProgress,
   event: StreamResponse
 ): Promise<StreamResponse> {
@@ -106,7 +106,7 @@ export async function storedEvent(
 
 /** The answer to the message, sent as SendMessage. */
 async function* sent(
-  { calls, frame, signal }: StreamMeans,
+  { calls, frame, signal }: StreamContext,
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
   const { configuration = {}, ...params } = frame.params as SendMessageRequest
@@ -124,7 +124,7 @@ async function* sent(
 /** The task after each change, from this look on. */
 async function* looks(
   first: Task,
-  context: StreamMeans,
+  context: StreamContext,
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
   let last = ''
@@ -145,7 +145,7 @@ async function* looks(
 }
 
 async function storedTask(
-  { calls, frame: { params, trace }, signal }: StreamMeans,
+  { calls, frame: { params, trace }, signal }: StreamContext,
   { taskId, contextId }: StreamProgress
 ): Promise<Task> {
   return validAnswer(
@@ -157,7 +157,7 @@ async function storedTask(
 }
 
 /** Waits before the next look, at most until another call may have changed the task. */
-async function waitUnlessWoken(ms: number, { calls, signal, clock, sleepers }: StreamMeans): Promise<void> {
+async function waitUnlessWoken(ms: number, { calls, signal, clock, sleepers }: StreamContext): Promise<void> {
   const waking = new AbortController()
   const wake = () => waking.abort()
   const unwatch = [calls.link.on('closed', wake), signal && onAbort(signal, wake)]
@@ -169,7 +169,7 @@ async function waitUnlessWoken(ms: number, { calls, signal, clock, sleepers }: S
 }
 
 /** A call with a stream, and how it is read. */
-export interface StreamMeans extends StreamSupport {
+export interface StreamContext extends StreamSupport {
   readonly calls: Calls
   readonly frame: RequestFrame
   readonly signal: AbortSignal | undefined

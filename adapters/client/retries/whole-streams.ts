@@ -1,13 +1,13 @@
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { Calls } from '../calls.ts'
-import { type StreamMeans, StreamProgress, type StreamSupport } from './task-reads.ts'
+import { type StreamContext, StreamProgress, type StreamSupport } from './task-reads.ts'
 
 /**
  * Calls whose streams follow a message to the end of its task, whatever the agent supports. An agent without streaming gets SendMessage
- * and GetTask. A stream that ends before its task, or cannot be resumed, goes on with GetTask. A message is sent a second time only if
- * the agent said that it has no streaming, before any event. A subscription that the agent does not have rejects with
- * UnsupportedOperation while its task goes on: who watches a task polls it. Code that is rarely needed is loaded when it is.
+ * and GetTask. A stream that ends before its task, or cannot be resumed, continues with GetTask. A message is sent a second time only if
+ * the agent refused to stream before any event. A subscription that the agent does not support rejects with
+ * UnsupportedOperation while its task is active: a watcher of a task polls it. Code that is rarely needed is loaded when it is.
  */
 export function wholeStreams(calls: Calls, terms: StreamSupport): Calls {
   const sleepers = new Set<() => void>()
@@ -23,7 +23,7 @@ export function wholeStreams(calls: Calls, terms: StreamSupport): Calls {
   }
 }
 
-async function* wholeStream(context: StreamMeans): AsyncGenerator<StreamResponse, void, undefined> {
+async function* wholeStream(context: StreamContext): AsyncGenerator<StreamResponse, void, undefined> {
   const { calls, frame, signal, streams } = context
   const progress = new StreamProgress(frame.method === 'SendStreamingMessage')
   let refusal = streams

@@ -12,13 +12,13 @@ import { delay } from '../retries/retried-calls.ts'
 import { followedTask, isUnsupported, type Followable, type FollowedTask, type WatchOptions } from './followed-task.ts'
 import { Changing, type Content, type OpenQuestion, toParts, questionOf, type Watched } from './questions.ts'
 
-/** A conversation as it stands. */
+/** The current state of a conversation. */
 export interface ConversationView {
   /** `undefined` until the agent has answered the first message of a new conversation. */
   readonly contextId: string | undefined
   /** The messages of both sides, oldest first. A message is there as soon as it is sent. */
   readonly messages: readonly Message[]
-  /** The tasks as they stand, in the order of their arrival. */
+  /** The current tasks, in the order of their arrival. */
   readonly tasks: readonly Task[]
   /** Whether the context has older tasks, which `more` reads. */
   readonly hasMore: boolean
@@ -216,7 +216,7 @@ class ContextConversation implements Conversation {
     return failure === undefined
   }
 
-  /** Sends a message and takes its answer, whose events replace the stream of the task. */
+  /** Sends a message. The events of its answer replace the stream of the task. */
   async #answer(message: Message, signal: AbortSignal): Promise<void> {
     let held = message.taskId === undefined ? undefined : this.#hold(message.taskId)
     const arrive = (event: StreamResponse) => {

@@ -11,7 +11,7 @@ import { checkArgument } from '../../../runtime/primitives/options.ts'
 import { taskReferenceOf } from '../requests.ts'
 
 /**
- * The task as it stands after an event of its stream: what GetTask would return. Start with `undefined`. It changes nothing in place, so
+ * The task after an event of its stream: what GetTask would return. Start with `undefined`. It changes nothing in place, so
  * that a page can compare tasks and artifacts by identity. A message without a task and an event of another task return the same task. So
  * does an event that the task already includes, which its generation shows with the reliability extension. A whole task replaces one of
  * the same generation if its history is longer, since events have no messages of clients.

@@ -9,7 +9,7 @@ import { delay } from '../retries/retried-calls.ts'
 import { foldTask } from './fold-task.ts'
 import { Changing, type Content, type OpenQuestion, toParts, questionOf, type Watched } from './questions.ts'
 
-/** A task as it stands. */
+/** The current state of a task. */
 export interface TaskView {
   /** `undefined` until it has arrived. */
   readonly task: Task | undefined
@@ -80,7 +80,7 @@ interface TaskListener {
   readonly failed: (error: unknown) => void
 }
 
-/** The polling interval: it doubles from the first to the last while the status stays the same. */
+/** The polling interval: it doubles from the first to the last while the status is unchanged. */
 const FIRST_POLL_MS = 1000
 const LAST_POLL_MS = 15_000
 
@@ -101,7 +101,7 @@ type StreamEnd = 'ended' | 'refused' | 'answered'
 
 const agents = new WeakMap<Followable, AgentTasks>()
 
-/** The task of an agent with this id: the same one for all who follow it at the same time. `known` is the task as the caller knows it. */
+/** The task of an agent with this id: the same one for all followers at the same time. `known` is the task of the caller. */
 export function followedTask(
   agent: Followable,
   id: string,
@@ -113,7 +113,7 @@ export function followedTask(
 }
 
 /**
- * A task of an agent as it stands, for all who show it. Its events come from one stream at a time. A message's own stream holds the task.
+ * The current state of a task, for all its viewers. Its events come from one stream at a time. A message's own stream holds the task.
  * Otherwise it is followed by a subscription or by polls, while it has a listener and has not ended.
  */
 export class FollowedTask {
@@ -153,7 +153,7 @@ export class FollowedTask {
     }
   }
 
-  /** Ends the stream until the returned function is called, since the answer to a message brings the events of the task. */
+  /** Ends the stream until the returned function is called, since the answer to a message contains the events of the task. */
   hold(): () => void {
     this.#holds += 1
     this.#settle()
@@ -163,7 +163,7 @@ export class FollowedTask {
     }
   }
 
-  /** Folds an event into the task, and tells the listeners. Returns the task. */
+  /** Folds an event into the task, and notifies the listeners. Returns the task. */
   arrive(event: StreamResponse): Task | undefined {
     const task = foldTask(this.#task, event)
     if (task && task !== this.#task) {
@@ -177,7 +177,7 @@ export class FollowedTask {
     return this.#task !== undefined && isTerminal(this.#task.status.state)
   }
 
-  /** Starts or stops following after a change. A task that nobody listens to and nobody holds is forgotten. */
+  /** Starts or stops following after a change. A task without listeners and holders is removed. */
   #settle(): void {
     const isUsed = this.#listeners.size > 0 || this.#holds > 0
     if (isUsed) this.#all.tasks.set(this.#id, this)

@@ -26,7 +26,7 @@ export interface AgentTransport {
    * agent's errors and invalid answers. Errors after `signal` aborted are ignored.
    */
   send(frame: RequestFrame, receiver: ResponseReceiver, signal: AbortSignal): Promise<void>
-  /** Closes what stays open between requests. */
+  /** Closes the connections that are kept between requests. */
   close(): void
 }
 
@@ -115,7 +115,7 @@ interface Dispatcher {
 const LOOK_MS = 1000
 
 /**
- * The error of an address where a connection or its TLS handshake is refused; `undefined` if not, as far as can be told within a second.
+ * The error of an address where a connection or its TLS handshake is refused; `undefined` if there is no refusal within a second.
  * Sends HEAD without credentials, which changes nothing, and whose answer does not matter.
  */
 export async function unreachable(

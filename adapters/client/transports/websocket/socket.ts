@@ -22,11 +22,11 @@ export async function openSocket(url: string, options: PlacedOptions, signal: Ab
     headers,
     perMessageDeflate: false
   })
-  return waitUntilOpen(socket, url, signal, reject => tellRefusal(socket, url, reject))
+  return waitUntilOpen(socket, url, signal, reject => passRefusal(socket, url, reject))
 }
 
 /** Calls `refused` with the error if the handshake is answered with anything but 101. */
-function tellRefusal(socket: WebSocket, url: string, refused: (error: A2AError) => void): void {
+function passRefusal(socket: WebSocket, url: string, refused: (error: A2AError) => void): void {
   const refuse = async (request: ClientRequest, response: IncomingMessage) => {
     refused(await refusalIn(response, url))
     request.destroy()
