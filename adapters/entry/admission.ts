@@ -18,7 +18,7 @@ export interface RefusedRequest {
 }
 
 /** The result of authentication. */
-export interface Identified {
+export interface Authentication {
   readonly principal?: Principal
   readonly refusal?: RefusedRequest
 }
@@ -34,15 +34,15 @@ export function isLoopback(host: string): boolean {
   return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))
 }
 
-/** What a port accepts. Every port that taskchart opens has one: the agent's, the page's, that of metrics, and the link between nodes. */
+/** The hosts and origins that a port accepts: that of the agent, of the page, of metrics, or of the link between nodes. */
 export interface AllowList {
-  /** The names by which it may be called. Default: loopback names on a loopback address, any name on another. */
+  /** The accepted host names. Default: loopback names on a loopback address, any name on another. */
   readonly hosts?: Settings['hosts'] | undefined
   /** With it, an unknown local address does not count as loopback. */
   readonly authenticate?: Settings['authenticate'] | undefined
-  /** The origins whose pages may connect. */
+  /** The origins of pages that may connect. */
   readonly origins?: Settings['origins'] | undefined
-  /** Whether pages of the port's own origin may connect: under a name that the Host rule knows, which is the default, under any name, or never. */
+  /** Whether pages of the port's own origin may connect: under a name in the Host rule, which is the default, under any name, or never. */
   readonly ownPages?: 'named' | 'any' | 'none'
   /** The log for refused origins. */
   readonly logger?: Logger | undefined
@@ -70,8 +70,8 @@ export function hostRefusal(
 }
 
 /**
- * A page may call if its origin is allowed, or is this server under a name that the Host rule accepts. A refused origin is logged, once for
- * each allow-list.
+ * The rule for pages: their origin is allowed, or is this server under a name that the Host rule accepts. A refused origin is logged once
+ * for each allow-list.
  */
 export function originRefusal(
   origin: string | undefined,
@@ -80,9 +80,9 @@ export function originRefusal(
 ): RefusedRequest | undefined {
   if (origin === undefined || isAllowed(origin, allowed)) return undefined
   const { hosts, ownPages = 'named' } = allowed
-  const isVouchedFor =
+  const mayBeOwn =
     ownPages === 'any' || (ownPages === 'named' && (hosts !== undefined || isLoopback(nameOf(host) ?? '')))
-  if (isVouchedFor && (origin === `http://${host}` || origin === `https://${host}`)) return undefined
+  if (mayBeOwn && (origin === `http://${host}` || origin === `https://${host}`)) return undefined
   const name = origin.slice(0, 255)
   logOnce(name, allowed)
   return {
@@ -127,11 +127,11 @@ export function queryRefusal(parameters: URLSearchParams): RefusedRequest | unde
   }
 }
 
-/** Authenticates a request by its headers; no principal if everyone may call. Refuses unknown callers and expired credentials. */
+/** Authenticates a request by its headers, with no principal if everyone may call. Unknown callers and expired credentials are refused. */
 export async function authenticateRequest(
   headers: () => Credentials['headers'],
   { authenticate, challenge, clock, limits, logger }: Settings
-): Promise<Identified> {
+): Promise<Authentication> {
   if (!authenticate) return {}
   try {
     const principal = await identify({ authenticate, logger, limits, clock }, { headers: headers() })
@@ -139,7 +139,7 @@ export async function authenticateRequest(
       ? { principal }
       : { refusal: unauthenticated(challenge) }
   } catch (error) {
-    return { refusal: undecided(error as A2AError) }
+    return { refusal: unavailable(error as A2AError) }
   }
 }
 
@@ -156,14 +156,14 @@ export function credentialsExpiredError(): A2AError {
   )
 }
 
-/** Authentication is temporarily unavailable. */
-function undecided(error: A2AError): RefusedRequest {
+/** The refusal while authentication is unavailable. */
+function unavailable(error: A2AError): RefusedRequest {
   const { message, retryAfterMs = 1000 } = error
   return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
 /** A refusal in the form of 0.1, whose error data is an object, if the request may be of 0.1. `served` are the supported versions. */
-export function forVersion(refusal: RefusedRequest, version: string, served: readonly string[]): RefusedRequest {
+export function refusalForVersion(refusal: RefusedRequest, version: string, served: readonly string[]): RefusedRequest {
   const isOlder = served.includes('0.1') && (version.trim() === '' || normaliseVersion(version) === '0.1')
   if (!refusal.error || !isOlder) return refusal
   const { code, message, metadata, retryAfterMs } = refusal.error

@@ -9,12 +9,12 @@ import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import {
-  forVersion,
+  refusalForVersion,
   hostRefusal,
   authenticateRequest,
   originRefusal,
   queryRefusal,
-  type Identified,
+  type Authentication,
   type RefusedRequest
 } from '../entry/admission.ts'
 import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
@@ -88,7 +88,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     counters.refused(refusal.status)
     const { terms, headers } = head
     return refusalAnswer(
-      forVersion(refusal, terms.version, versions),
+      refusalForVersion(refusal, terms.version, versions),
       headers,
       isRpc ? 'JSONRPC' : restFormOf(dialects, head)
     )
@@ -99,7 +99,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     request: HttpRequest,
     head: RequestHead,
     served: NodeResponse,
-    { principal, refusal }: Identified
+    { principal, refusal }: Authentication
   ): Promise<Response> => {
     const { path } = head
     const routed = hasTenants ? routeOf(request.method, path) : undefined
@@ -131,7 +131,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
 }
 
 /** The caller of an agent without authentication. */
-const ANYBODY: Identified = {}
+const ANYBODY: Authentication = {}
 
 /** The tenant in a REST route. */
 function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {

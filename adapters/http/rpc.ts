@@ -4,7 +4,7 @@ import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '
 import { sendJson } from '../entry/small-request.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import {
-  around,
+  resultTexts,
   encodeOnce,
   type Envelope,
   errorFrame,
@@ -86,7 +86,7 @@ async function overQuota(
 
 /** Wraps each event of a stream in a JSON-RPC response. */
 function framesOf(id: RequestId): Encoding {
-  const { head, end } = around(id)
+  const { head, end } = resultTexts(id)
   return {
     encode: event => head + encodeOnce(event) + end,
     encodeLarge: event => resultPieces(id, event),

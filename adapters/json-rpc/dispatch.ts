@@ -6,19 +6,19 @@ import type { Runtime } from '../../runtime/index.ts'
 import type { Dialect, Method } from './dialect.ts'
 
 /**
- * The method for a request without a version, from the dialects. If two have the name, as 0.1 and 0.3 have `tasks/get`, the dialect
- * that claims the call gets it.
+ * The method for a request without a version, from the dialects. If two dialects have the name, as 0.1 and 0.3 have `tasks/get`, the
+ * call goes to the one that claims it.
  */
 export function unstatedMethod(dialects: readonly Dialect[], name: string): Method | undefined {
-  const having = dialects.filter(dialect => dialect.method(name))
-  const claiming = having.find(({ claims }) => claims)
-  const others = having.filter(dialect => dialect !== claiming)
-  const [method, other] = [claiming?.method(name), others[0]?.method(name)]
-  return method && other && claiming?.claims ? either(method, other, claiming.claims) : (method ?? other)
+  const withMethod = dialects.filter(dialect => dialect.method(name))
+  const claimant = withMethod.find(({ claims }) => claims)
+  const others = withMethod.filter(dialect => dialect !== claimant)
+  const [method, other] = [claimant?.method(name), others[0]?.method(name)]
+  return method && other && claimant?.claims ? combineMethods(method, other, claimant.claims) : (method ?? other)
 }
 
-/** Combines two methods of the same name, which are both streaming or both not. */
-function either(first: Method, second: Method, isFirst: Required<Dialect>['claims']): Method {
+/** Combines two methods of the same name by their claims. */
+function combineMethods(first: Method, second: Method, isFirst: Required<Dialect>['claims']): Method {
   if (!first.streaming && !second.streaming)
     return {
       streaming: false,
@@ -50,8 +50,8 @@ export function operationsOf(runtime: Runtime): Operations {
 }
 
 /**
- * The methods that clients may call: the operations of 1.0, and those of older dialects. A request without a version that names a method
- * of a dialect belongs to that dialect. One that states the version of a dialect has only the methods of that.
+ * The methods for clients: the operations of 1.0, and those of older dialects. A request without a version that names a method
+ * of a dialect belongs to that dialect. A request with the version of a dialect has only the methods of that.
  */
 export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
@@ -66,20 +66,20 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
     const unstated = isStated ? undefined : unstatedMethod(dialects, name)
     return (
       unstated ??
-      (dialect ? dialect.method(name) : wanted === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
+      (dialect ? dialect.method(name) : wanted === PROTOCOL_VERSION ? undefined : versionErrorMethod(runtime, version))
     )
   }
 }
 
-/** Answers any name in an unsupported version with the error for the version. */
-function unserved({ settings: { countRejected: countRejection } }: Runtime, version: string): Method {
+/** The method for every name in an unsupported version: it answers with the error for the version. */
+function versionErrorMethod({ settings: { countRejected: countRejection } }: Runtime, version: string): Method {
   return {
     streaming: false,
     answer: async (params, call) => countRejected(countRejection, call, params, () => checkVersion(version))
   }
 }
 
-/** The error for an unknown method. `version` is the value of `A2A-Version`, of which `methodsOf` has accepted the version. */
+/** The error for an unknown method. `version`: an `A2A-Version` that `methodsOf` has accepted. */
 export function noSuchMethod(name: string, version: string): A2AError {
   return new A2AError(
     'MethodNotFound',

@@ -32,10 +32,10 @@ type EnvelopeLimits = Pick<Limits, 'jsonDepth' | 'jsonNodes'>
 
 const LONGEST_ID_BYTES = 128
 /** Members that occur only in frames of a server. */
-const ANSWERS = ['result', 'error', 'streamEnd']
+const SERVER_MEMBERS = ['result', 'error', 'streamEnd']
 /** The id of a request, if it is the first member, or follows only strings without escapes. */
 const EARLY_ID = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*"[^"\\]*"\s*,)*?\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*,/
-/** The length of the text that is searched for it. */
+/** The length of the text that is searched for an early id. */
 const EARLY_LENGTH = 1024
 const NO_PARAMETERS: ServiceParameters = new Map()
 
@@ -55,7 +55,8 @@ export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
   const hasId = Object.hasOwn(value, 'id')
   const id = hasId ? idOf(value.id) : undefined
   if (value.jsonrpc !== '2.0') return invalid(id ?? null, 'InvalidRequest', 'jsonrpc has to be "2.0".')
-  if (!Object.hasOwn(value, 'method') && ANSWERS.some(name => Object.hasOwn(value, name))) return { kind: 'response' }
+  if (!Object.hasOwn(value, 'method') && SERVER_MEMBERS.some(name => Object.hasOwn(value, name)))
+    return { kind: 'response' }
   if (hasId && id === undefined) {
     return invalid(
       null,
@@ -80,7 +81,7 @@ function requestOf(id: RequestId, method: string, params: unknown, given: unknow
   return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
 }
 
-/** The id of an unparsed request; null if it is not near the start of the text. */
+/** The id of an unparsed request; null if it is not near the start. */
 function earlyId(text: string): RequestId | null {
   const id = EARLY_ID.exec(text.slice(0, EARLY_LENGTH))?.[1]
   try {
@@ -114,23 +115,23 @@ function invalid(
   return { kind: 'invalid', id, error: new A2AError(code, message) }
 }
 
-/** Serialises an event once, however many subscribers it has. */
+/** Serialises an event once for all its subscribers. */
 export const encodeOnce = memoizePerTick((event: object) => JSON.stringify(event))
 
-/** The frame that answers a request. `extensions` are those that the request activated. */
+/** The frame with the result of a request. `extensions`: those that the request activated. */
 export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {
-  const { head, end } = around(id, extensions)
+  const { head, end } = resultTexts(id, extensions)
   return head + result + end
 }
 
 /** The texts before and after the JSON text of a result. */
-export interface Around {
+export interface ResultTexts {
   readonly head: string
   readonly end: string
 }
 
 /** The texts around each result of a request. */
-export function around(id: RequestId, extensions: readonly string[] = []): Around {
+export function resultTexts(id: RequestId, extensions: readonly string[] = []): ResultTexts {
   const activated =
     extensions.length > 0
       ? `,"${SERVICE_PARAMETERS}":${JSON.stringify({ 'a2a-extensions': extensions.join(',') })}`
@@ -141,19 +142,19 @@ export function around(id: RequestId, extensions: readonly string[] = []): Aroun
   }
 }
 
-/** The frame that answers a request, in pieces, for a large result. */
+/** The same frame in pieces, for a large result. */
 export function* resultPieces(
   id: RequestId,
   result: unknown,
   extensions: readonly string[] = []
 ): Generator<string, void, undefined> {
-  const { head, end } = around(id, extensions)
+  const { head, end } = resultTexts(id, extensions)
   yield head
   yield* jsonPieces(result)
   yield end
 }
 
-/** The frame of an error, which ends a request or its stream. Anything but an A2AError is shown as InternalError. */
+/** The frame of an error, which ends a request or its stream. Anything but an A2AError becomes InternalError. */
 export function errorFrame(id: RequestId | null, error: unknown): string {
   const shown = isA2AError(error) ? error : new A2AError('InternalError')
   return JSON.stringify({ jsonrpc: '2.0', id, error: toWireError(shown) })

@@ -1,6 +1,6 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { CallContext, Conditions, Budget } from '../../runtime/access/call-context.ts'
-import { around, type Around, type RequestId } from '../json-rpc/envelope.ts'
+import { resultTexts, type ResultTexts, type RequestId } from '../json-rpc/envelope.ts'
 import type { CallTerms, TraceTerms } from '../json-rpc/service-parameters.ts'
 import { LargeAnswer, type LargeAnswers } from './large-answer.ts'
 
@@ -24,10 +24,10 @@ export interface WebSocketCallOptions {
   readonly traced: TraceTerms | undefined
 }
 
-/** A request that is being answered, and the context of its call: one object, since a copy of a context has 0.5 kB. */
+/** An active request and the context of its call, in one object: a copy of a context costs 0.5 kB. */
 export class Call implements CallContext {
-  /** The number of calls that are being answered, on all connections of the process. */
-  static underWay = 0
+  /** The number of active calls on all connections of the process. */
+  static activeCount = 0
   /** The connection of the newest call. */
   static #newest: object | undefined
   readonly id: RequestId
@@ -45,8 +45,8 @@ export class Call implements CallContext {
   readonly claims: CallContext['claims']
   readonly trace: CallContext['trace']
   readonly binding: CallContext['binding']
-  /** Whether no other call was being answered when it came, and the one before came from the same connection. */
-  readonly #cameAlone: boolean
+  /** Whether it was the only active call at its start, and the previous call was of the same connection. */
+  readonly #wasAlone: boolean
   readonly #answers: LargeAnswers
   #large: LargeAnswer | undefined
 
@@ -70,17 +70,17 @@ export class Call implements CallContext {
     this.trace = traced?.trace
     this.binding = traced?.binding
     this.#answers = largeAnswers
-    this.#cameAlone = Call.underWay === 0 && Call.#newest === caller.connection
-    Call.underWay += 1
+    this.#wasAlone = Call.activeCount === 0 && Call.#newest === caller.connection
+    Call.activeCount += 1
     Call.#newest = caller.connection
   }
 
-  /** Whether calls come one at a time, by one connection. */
+  /** Whether calls arrive one at a time, on one connection. */
   get isAlone(): boolean {
-    return this.#cameAlone && Call.underWay === 1
+    return this.#wasAlone && Call.activeCount === 1
   }
 
-  /** Its answer, or the first event of its stream, once it is known to be large. */
+  /** The answer, or the first event of the stream, if it is large. */
   get large(): LargeAnswer | undefined {
     return this.#large
   }
@@ -92,12 +92,12 @@ export class Call implements CallContext {
 
   /** Ends the call, once, and releases the memory of a large answer. */
   end(): void {
-    Call.underWay -= 1
+    Call.activeCount -= 1
     this.#large?.end()
   }
 
   /** The texts around each result. */
-  around(): Around {
-    return around(this.id, this.activated)
+  resultTexts(): ResultTexts {
+    return resultTexts(this.id, this.activated)
   }
 }

@@ -229,7 +229,7 @@ export class Connection {
 
   /** Sends a result, at once if no other call of the process is under way. Else single writes wake each client, which costs more than the turn. */
   #sendResult(call: Call, answer: unknown): void {
-    const { head, end } = call.around()
+    const { head, end } = call.resultTexts()
     this.#outbox.sendJoined(head, JSON.stringify(answer), end, call.isAlone ? 'now' : 'turn')
   }
 
@@ -271,7 +271,7 @@ export class Connection {
 
   async #stream(call: Call, method: Method & { readonly streaming: true }, params: object): Promise<void> {
     const { id, signal } = call
-    const { head, end } = call.around()
+    const { head, end } = call.resultTexts()
     let sent = 0
     const send = (event: object): Seen => {
       if (signal.aborted) return false

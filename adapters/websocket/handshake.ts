@@ -6,7 +6,7 @@ import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import {
-  forVersion,
+  refusalForVersion,
   requestHeadersOf,
   authenticateRequest,
   originRefusal,
@@ -52,7 +52,14 @@ export async function readHandshake(
   if (refusal) return refusal
   const extensions = headerOr(request, 'a2a-extensions', url)
   const { principal, refusal: stranger } = await authenticateRequest(() => requestHeadersOf(request), settings)
-  return (stranger && forVersion(stranger, version, versions)) ?? { principal, version, extensions, host: target.host }
+  return (
+    (stranger && refusalForVersion(stranger, version, versions)) ?? {
+      principal,
+      version,
+      extensions,
+      host: target.host
+    }
+  )
 }
 
 /** Answers a refused handshake and closes the connection. */

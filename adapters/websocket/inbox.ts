@@ -14,7 +14,7 @@ export interface ReceivedFrame {
   readonly rate: ReturnType<FrameRate['count']>
 }
 
-/** The parts of an inbox: `user` is the caller that the queue schedules, `connection` identifies the connection, `read` processes one message. */
+/** The parts of an inbox. `user`: the caller for the queue; `connection`: the identity of the connection; `read`: processes one message. */
 export interface InboxOptions {
   readonly turns: FairQueue
   readonly user: object | string
@@ -28,13 +28,13 @@ export interface InboxOptions {
  * limit per turn of the event loop. While messages wait, the connection is not read.
  */
 export class Inbox {
-  /** Inboxes with messages that arrived in this round of the event loop. */
+  /** The inboxes with messages of this round of the event loop. */
   static readonly #gathering = new Gathering<Inbox>(inbox => inbox.readWaiting())
   readonly #options: InboxOptions
   #waiting: ReceivedFrame[] = []
   #bytes = 0
   /** Whether a turn is scheduled for the first waiting message. */
-  #hasTurnAhead = false
+  #isTurnScheduled = false
 
   constructor(options: InboxOptions) {
     this.#options = options
@@ -59,7 +59,7 @@ export class Inbox {
 
   /** Reads the waiting messages, up to one that has to wait for its turn. */
   readWaiting(): void {
-    if (this.#hasTurnAhead) return
+    if (this.#isTurnScheduled) return
     for (let [next] = this.#waiting; next; [next] = this.#waiting) {
       const turn = this.#turnOf(next)
       if (turn) return void this.#readAfter(turn)
@@ -76,9 +76,9 @@ export class Inbox {
 
   async #readAfter(turn: Promise<void>): Promise<void> {
     this.#options.readPause.pause('turn')
-    this.#hasTurnAhead = true
+    this.#isTurnScheduled = true
     await turn
-    this.#hasTurnAhead = false
+    this.#isTurnScheduled = false
     this.#readFirst()
     this.readWaiting()
   }

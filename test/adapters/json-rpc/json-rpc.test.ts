@@ -1,7 +1,7 @@
 import t from 'tap'
 import { methodsOf, noSuchMethod } from '../../../adapters/json-rpc/dispatch.ts'
 import {
-  around,
+  resultTexts,
   encodeOnce,
   errorFrame,
   readEnvelope,
@@ -106,7 +106,7 @@ await t.test('an A2AError is sent as itself, without its cause', async t => {
 })
 
 await t.test('frames have exactly the expected text', async t => {
-  const { head, end } = around('s', ['urn:a'])
+  const { head, end } = resultTexts('s', ['urn:a'])
   t.same(
     ['1', '[]'].map(result => head + result + end),
     [
