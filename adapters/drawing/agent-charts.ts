@@ -5,14 +5,8 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
-import {
-  FROM_START,
-  statesOf,
-  type TransitionCount,
-  transitionName,
-  transitionsOf,
-  UNKNOWN
-} from '../../runtime/xstate/transition-counter.ts'
+import { FROM_START, type TransitionCount, UNKNOWN } from '../../runtime/work-port.ts'
+import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/written-chart.ts'
 
 /** The id of one chart of an agent. `child:` and an actor's name are for charts that the work invokes or spawns. */
 type ChartId = 'work' | 'negotiation' | 'task' | 'context' | `child:${string}`

@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
-import { statesOf, transitionsOf } from '../../runtime/xstate/transition-counter.ts'
+import { statesOf, transitionsOf } from '../../runtime/xstate/written-chart.ts'
 import { authorsGuard, occasionOf } from './chart-parts.ts'
 import { shownText } from './svg-element.ts'
 

@@ -5,7 +5,7 @@ import { ANSWERS, ASKING, hears, type WorkTag } from '../authoring/question-guar
 import type { WorkMeta } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
-import { statesOf } from '../xstate/transition-counter.ts'
+import { statesOf } from '../xstate/written-chart.ts'
 
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]

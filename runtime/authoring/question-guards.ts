@@ -1,6 +1,6 @@
 import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
-import { isMachine, isWithin, noteWrittenConfig, noteWrittenGuard } from '../xstate/persisted-snapshot.ts'
-import { statesOf } from '../xstate/transition-counter.ts'
+import { isMachine, isWithin } from '../xstate/persisted-snapshot.ts'
+import { statesOf, noteWrittenConfig, noteWrittenGuard } from '../xstate/written-chart.ts'
 
 /** Tags of states that ask. */
 export const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]

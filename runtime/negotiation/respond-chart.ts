@@ -15,7 +15,7 @@ import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
 import { onAbort } from '../primitives/event-loop.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { statesOf } from '../xstate/transition-counter.ts'
+import { statesOf } from '../xstate/written-chart.ts'
 import type { NegotiationArguments } from './per-message.ts'
 
 /** A message that a chart of a negotiation answers, as its event. */

@@ -13,7 +13,8 @@ import {
   transition
 } from 'xstate'
 import type { FullSystem } from './actor-system.ts'
-import { isMachine, noteWrittenConfig, writtenConfig } from './persisted-snapshot.ts'
+import { isMachine } from './persisted-snapshot.ts'
+import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
 
 type Step = ReturnType<typeof transition<AnyStateMachine>>
 

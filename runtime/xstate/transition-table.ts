@@ -9,7 +9,8 @@ import {
   type UnknownAction
 } from 'xstate'
 import { prepareActions, type PreparedAction } from './builtin-actions.ts'
-import { type Counted, countedOf, statesOf } from './transition-counter.ts'
+import { type Counted, countedOf } from './transition-counter.ts'
+import { statesOf } from './written-chart.ts'
 
 /** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
 export interface Actions {

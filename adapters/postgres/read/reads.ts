@@ -24,7 +24,7 @@ import type {
   Wake,
   WakeCursor
 } from '../../../runtime/store/store.ts'
-import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
+import type { TransitionCount } from '../../../runtime/work-port.ts'
 import {
   damageError,
   DamagedRow,

@@ -1,4 +1,4 @@
-import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
+import type { TransitionCount } from '../../../runtime/work-port.ts'
 import type { CountChange } from '../../rows/commit-rows.ts'
 import { type Cell, originalText, storedText, checksumOf, unlessDamaged } from '../../rows/damage.ts'
 import { TRANSITION_TYPES } from '../schema/functions.ts'

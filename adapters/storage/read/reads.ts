@@ -26,7 +26,7 @@ import type {
   Wake,
   WakeCursor
 } from '../../../runtime/store/store.ts'
-import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
+import type { TransitionCount } from '../../../runtime/work-port.ts'
 import { countBefore } from '../../rows/commit-rows.ts'
 import { damageError, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'

@@ -1,7 +1,7 @@
 import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import { mayAskTwice, openQuestion, directedActor, type Director } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { statesOf } from '../../../runtime/xstate/transition-counter.ts'
+import { statesOf } from '../../../runtime/xstate/written-chart.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'

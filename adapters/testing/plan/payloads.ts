@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { AnyStateMachine } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { statesOf, transitionsOf } from '../../../runtime/xstate/transition-counter.ts'
+import { statesOf, transitionsOf } from '../../../runtime/xstate/written-chart.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
 
 checkPackages(['fast-check'])

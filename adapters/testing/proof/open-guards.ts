@@ -1,7 +1,8 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { StateMachine, type AnyActorLogic, type AnyStateMachine } from 'xstate'
 import { withQuestionGuards } from '../../../runtime/work-port.ts'
-import { isMachine, writtenConfig } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { writtenConfig } from '../../../runtime/xstate/written-chart.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
 /** The outcome of a guard that unknown data decides. */

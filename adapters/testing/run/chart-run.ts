@@ -11,7 +11,7 @@ import {
 import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { openQuestion, replaceSchedule, startRestored, takeId } from '../../../runtime/work-port.ts'
 import { activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { transitionName } from '../../../runtime/xstate/transition-counter.ts'
+import { transitionName } from '../../../runtime/xstate/written-chart.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
 import { actorAt, actorsIn, endedIn, shownIn } from '../plan/actors-in.ts'
