@@ -106,6 +106,12 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/react/react.d.ts': 'types of an optional peer'
 }
 
+/** The words of an author that are participles. */
+const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 'typed']
+
+/** Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the page. */
+const TWICE = ['AgentProvider', 'Content', 'Question', 'ServeOptions', 'Step', 'choiceText', 'conversation', 'textOf']
+
 /** The page is rebuilt as a whole, and its small parts with it. */
 const PAGE = 'adapters/inspector/page/'
 
@@ -405,6 +411,19 @@ await t.test('a short file is used in two folders, or has a reason; a folder has
     folders.filter(folder => folders.filter(other => other === folder).length < 2),
     []
   )
+})
+
+await t.test('an exported name is there once, and no function is named by a participle', async t => {
+  const exported =
+    /^export (?:async )?(?:function\*?|const|class|interface|type|abstract class|enum) ([A-Za-z_$][\w$]*)/gm
+  const places = new Map<string, Set<string>>()
+  for (const { path, text } of files.filter(({ path }) => !path.includes('.browser.')))
+    for (const [, name = ''] of text.matchAll(exported)) places.set(name, (places.get(name) ?? new Set()).add(path))
+  t.strictSame([...places].flatMap(([name, paths]) => (paths.size > 1 ? [name] : [])).toSorted(), TWICE.toSorted())
+  const participles = found(
+    /^export (?:async )?function\*? (?:[a-z]+ed|told|said|taken|given|made|known|kept|held|sent|seen|shown|run|read|beside)\b/gm
+  )
+  t.strictSame(participles.map(({ name }) => name.split(' ').at(-1) ?? '').toSorted(), PARTICIPLES)
 })
 
 await t.test('the lock file names no download addresses', async t => {

@@ -1,4 +1,5 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { OperationName, StreamingName } from '../../machines/protocol/operations.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
@@ -94,3 +95,15 @@ export function countRejected<T>(countStray: CountRejected, call: CallContext, p
     throw countStray(call, params) ?? error
   }
 }
+
+/** The operations of a runtime as bindings call them: with JSON that no schema has seen, because each operation checks its own. */
+export type UncheckedOperations = { readonly [Name in Exclude<OperationName, StreamingName>]: UncheckedCall } & {
+  readonly [Name in StreamingName]: UncheckedStream
+}
+
+/** Declared as a method, so that an operation with its own type of parameters is one. */
+export type UncheckedCall = { call(params: unknown, call: CallContext): Promise<unknown> }['call']
+
+export type UncheckedStream = {
+  call(params: unknown, call: CallContext): AsyncGenerator<object, void, undefined>
+}['call']
