@@ -34,7 +34,7 @@ interface Services {
 }
 
 /**
- * Evaluates properties on what is told of tasks: the rules of A2A, and the agent's own. Counts each violation, once for each task and property,
+ * Evaluates properties on the updates of tasks: the rules of A2A, and the agent's own. Counts each violation, once for each task and property,
  * and logs it. A restored task gets its earlier events from the store; if they are not all there, it is not observed.
  */
 export class PropertyWatch implements Observer {

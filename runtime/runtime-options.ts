@@ -73,7 +73,7 @@ export interface RuntimeOptions {
   /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
   /**
-   * Evaluates properties on what clients are told: rules of A2A, and those of the agent's `properties` whose terms are all `told`. Violations
+   * Evaluates properties on the updates that clients get: rules of A2A, and those of the agent's `properties` whose terms are all `told`. Violations
    * are counted in the metrics and logged; they change no task. Default false.
    */
   readonly observeProperties?: boolean

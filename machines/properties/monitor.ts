@@ -7,7 +7,7 @@ import type { Term } from './terms.ts'
 /** An update of a task. */
 export type TaskUpdate = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
 
-/** Where the properties stand for a task. All tasks of which the same was told share one. */
+/** Where the properties stand for a task. All tasks with the same updates share one. */
 export interface PropertyState {
   readonly modes: readonly Mode[]
   /** The number of violated properties. */
@@ -101,7 +101,7 @@ export class Monitor {
   }
 }
 
-/** Updates decide a property if none of its terms holds where nothing is told. `always` is about states. */
+/** Updates decide a property if none of its terms holds without an update. `always` is about states. */
 function isDecidedByUpdates(claim: Claim): boolean {
   return claim.word !== 'always' && termsOf(claim).every(({ elsewhere }) => elsewhere === false)
 }
@@ -113,7 +113,7 @@ function termsOf({ terms, after }: Claim): readonly Term[] {
 /** Stands for the chart, which no observed property reads. */
 const NO_CHART = {} as AnyMachineSnapshot
 
-/** An update as the functions of `told` get it, here and in a proof. */
+/** An update as the functions in terms get it, here and in a proof. */
 function valueOf(update: TaskUpdate): object {
   if ('statusUpdate' in update) {
     const { state, message } = update.statusUpdate.status

@@ -35,7 +35,7 @@ export interface CallContext {
   readonly version?: string
   /** The client's older version of A2A, if its request was translated; its webhooks get that version. Default 1.0. */
   readonly dialect?: string | undefined
-  /** URIs of the extensions that the client asked for (`A2A-Extensions`); unsupported ones are ignored (§4.6.3). */
+  /** URIs of the extensions that the client requested (`A2A-Extensions`); unsupported ones are ignored (§4.6.3). */
   readonly extensions?: readonly string[]
   /** Conditions of the reliability extension. Ignored unless that extension is in `extensions`. */
   readonly conditions?: Conditions

@@ -16,7 +16,7 @@ export function hears(name: string, type: string): boolean {
 type StateConfig = AnyStateNode['config']
 
 /**
- * Makes a chart whose answers are taken only where the question was asked. If two regions can ask at once, each of their transitions that
+ * Makes a chart whose answers reach only the state with the question. If two regions can have questions at once, each of their transitions that
  * handle an answer gets a guard: the event's `question` is the transition's state, one that contains it, or one in it. An event
  * without `question` passes.
  */
@@ -87,9 +87,9 @@ function guardedTransitions(name: string, given: unknown, questions: readonly st
 }
 
 function questionGuard(questions: readonly string[], guard: unknown): unknown {
-  const isAsked = ({ event }: { event: EventObject & { question?: string } }) =>
+  const isOpen = ({ event }: { event: EventObject & { question?: string } }) =>
     event.question === undefined || questions.includes(event.question)
-  const both = guard === undefined ? isAsked : and([isAsked, guard as typeof isAsked])
+  const both = guard === undefined ? isOpen : and([isOpen, guard as typeof isOpen])
   noteWrittenGuard(both, guard)
   return both
 }

@@ -152,7 +152,7 @@ export class TaskLedger {
     if (more > 0) this.keep(taskId, more)
   }
 
-  /** Stops counting the bytes of the tasks that ended in a turn, which is told now. */
+  /** Stops counting the bytes of the tasks that ended in a turn, which is published now. */
   releaseEnded({ freedBytes }: Turn): void {
     if (freedBytes > 0) this.#count(-freedBytes)
   }

@@ -130,7 +130,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   }
 
   /**
-   * Stops the contexts that are no longer this node's. `isOrderly`: their recoveries are taken back first, and what is decided is
+   * Stops the contexts that are no longer this node's. `isOrderly`: first their recoveries are undone, and everything decided is
    * committed. A call whose commit has not begun gets `NOT_OWNER`, others `OUTCOME_UNKNOWN`.
    */
   async release(isLost: (key: ContextKey) => boolean, isOrderly: boolean): Promise<void> {
@@ -153,7 +153,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     return Promise.resolve()
   }
 
-  /** Resolves when everything decided so far is committed and told. */
+  /** Resolves when everything decided so far is committed and published. */
   async settled(): Promise<void> {
     await Promise.all(Array.from(this.#live.values(), live => live.settled()))
   }

@@ -40,7 +40,7 @@ export interface ContextOwner<Live> {
   readonly isRefused: boolean
   /** Called after each commit. */
   committed(commit: Commit, live: Live): void
-  /** Called when everything decided in a context is committed and told, so it may be idle. */
+  /** Called when everything decided in a context is committed and published, so it may be idle. */
   onIdle(live: Live): void
   /** Called when a commit with these tasks failed and ended the context: the store refused it, another process was faster, or another node owns it. */
   onCommitFailed(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void

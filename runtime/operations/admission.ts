@@ -167,21 +167,21 @@ export class Admission {
     if (this.#isClosed) throw shutDown()
   }
 
-  /** Runs an operation. `asked` is its name for `authorize` and the log. */
+  /** Runs an operation. `operation` is its name for `authorize` and the log. */
   answer<Name extends OperationName, T>(
     name: Name,
     params: unknown,
     call: CallContext,
     run: Run<Name, T>,
-    asked: AuthorizationRequest['operation'] = name
+    operation: AuthorizationRequest['operation'] = name
   ): Promise<T> {
-    this.#rules.counters.called(asked)
+    this.#rules.counters.called(operation)
     try {
-      return this.#permitted(asked, call, this.#checked(name, params, call), run).catch(error =>
-        this.#refuse(asked, call, error)
+      return this.#permitted(operation, call, this.#checked(name, params, call), run).catch(error =>
+        this.#refuse(operation, call, error)
       )
     } catch (error) {
-      return Promise.reject(this.#publicError(asked, call, error))
+      return Promise.reject(this.#publicError(operation, call, error))
     }
   }
 

@@ -17,7 +17,7 @@ export type OwnerCallName = (typeof OWNER_CALL_NAMES)[number]
 
 /**
  * Decides which node makes a change: that of a task or a context, or that of a text, which is always the same. Without any of them it is
- * the node that was asked, if it has shards.
+ * the node that got the request, if it has shards.
  */
 export type ShardSelector =
   | { readonly scope: Scope; readonly taskId: string }

@@ -295,9 +295,9 @@ async function routeOnNode(
   if (outcome.after !== undefined) taskName?.continuesAfter?.(outcome.after)
   const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
-  // Other nodes tell only events.
+  // Other nodes send only events.
   tail.onMessage()
-  // Later events may have been told before the tail listened.
+  // Later events may have been published before the tail listened.
   const stored = await services.store
     .readTask(scope, row.taskId, { historyLength: 0, artifacts: false })
     .catch((error: unknown) => {

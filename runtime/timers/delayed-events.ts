@@ -18,7 +18,7 @@ export interface DelayedEvent {
   readonly event: EventObject
   /** Id for `cancel`. */
   readonly id?: string
-  /** Whether `cancel` no longer finds it, since another one has taken its id. */
+  /** Whether `cancel` no longer finds it, since another one has its id. */
   readonly isFree?: true
   /** In milliseconds since 1970. */
   readonly dueMs: number

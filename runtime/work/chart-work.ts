@@ -22,9 +22,9 @@ import { validateAnswer, promptedQuestion, isClientInput, reasonIn, type Prompte
 export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const maySeveral = mayAskTwice(machine)
-  const gated = deferMachineEffects(machine, counter)
+  const deferredMachine = deferMachineEffects(machine, counter)
   const logic = withScope(
-    gated,
+    deferredMachine,
     {
       actionExecutor: (scope, action) => {
         // A word that is not valid throws here, so that the transition which emits it fails as a whole.
@@ -49,7 +49,7 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
     },
     restoreSnapshot: (persisted, scope) => {
       reporters.set(scope.self, new TaskReporter(scope.self, { isRestored: true, maySeveral }))
-      return gated.restoreSnapshot(persisted, scope)
+      return deferredMachine.restoreSnapshot(persisted, scope)
     },
     start: (snapshot, scope) => {
       logic.start?.(snapshot, scope)
@@ -60,13 +60,17 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
       if (crashed.has(scope.self) && event.type !== 'xstate.stop') return before
       if (isClientInput(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
       try {
-        const heard = isClientInput(event) ? validateAnswer(before, event, reporters.get(scope.self)?.asks) : { event }
+        const validated = isClientInput(event)
+          ? validateAnswer(before, event, reporters.get(scope.self)?.asks)
+          : { event }
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
-        if ('violations' in heard) return before
-        const asking = 'question' in heard ? heard.question?.actor : undefined
+        if ('violations' in validated) return before
+        const asking = 'question' in validated ? validated.question?.actor : undefined
         if (!asking)
-          return atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before))
-        scope.defer(() => asking.send(heard.event))
+          return atomicStep(scope, kept =>
+            checkContext(settled(logic.transition(before, validated.event, kept)), before)
+          )
+        scope.defer(() => asking.send(validated.event))
         return before
       } catch (error) {
         reporters.get(scope.self)?.drop()
@@ -131,7 +135,7 @@ class TaskReporter {
       this.#send(this.#question ? this.#asking(this.#question) : { type: 'work.resumed' })
   }
 
-  /** Notes an answer before its transition. If a queued one leaves the question open, the question is asked, or the next queued message tried. */
+  /** Notes an answer before its transition. If a queued one leaves the question open, the client gets the question, or the next queued message is tried. */
   noteAnswer(isQueued: boolean): void {
     this.#isAnswered = true
     this.#hasUsedQueued ||= isQueued

@@ -38,14 +38,14 @@ const COUNTED = /^x:\d+$/
 
 /** Skips the counted ids of restored actors for actors that are spawned without an id in the same system. */
 export function keepSpawnIdsApart(system: System, restored: readonly PersistedSnapshot[]): void {
-  const taken = new Set(restored.flatMap(countedIdsIn))
-  if (taken.size === 0) return
+  const used = new Set(restored.flatMap(countedIdsIn))
+  if (used.size === 0) return
   const counting = system as unknown as { _bookId: () => string }
   const book = counting._bookId
   // Declared before the assignment: see replaceSchedule.
   const bookFree = () => {
     let id = book()
-    while (taken.has(id)) id = book()
+    while (used.has(id)) id = book()
     return id
   }
   counting._bookId = bookFree
@@ -78,8 +78,8 @@ export function takeId(schedule: Schedule, source: AnyActorRef, id: string): voi
 }
 
 /**
- * Starts a restored root actor. XState has each restored actor of `onSnapshot` send its snapshot to its parent again, which has taken it
- * already; these are left out.
+ * Starts a restored root actor. XState has each restored actor of `onSnapshot` send its snapshot to its parent again, which has
+ * handled it already; these are left out.
  */
 export function startRestored(root: AnyActorRef): void {
   const system = root.system as FullSystem

@@ -89,7 +89,7 @@ export interface Director {
   acts(actor: AnyActorRef, type: string, params: unknown): boolean
   /** Whether an event arrives. */
   delivers(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): boolean
-  /** Whenever an actor has taken an event, and done all that follows from it at once. */
+  /** Whenever an actor has handled an event, and all that follows from it at once. */
   took(actor: AnyActorRef): void
   schedule(...given: Parameters<Schedule['schedule']>): void
   cancel(...given: Parameters<Schedule['cancel']>): void

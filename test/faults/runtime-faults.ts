@@ -272,7 +272,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'an artifact is sent again when the work is replayed',
     file: REPLAY,
-    find: 'if (sameJson(said.append ? artifact : whole, said.artifact)) return undefined',
+    find: 'if (sameJson(recorded.append ? artifact : whole, recorded.artifact)) return undefined',
     replace: ''
   },
   {

@@ -156,9 +156,9 @@ export class MemoryContexts {
     }
   }
 
-  #writeWebhook(context: MemoryContext, webhook: NewWebhook, told: number): void {
+  #writeWebhook(context: MemoryContext, webhook: NewWebhook, generation: number): void {
     const task = this.#tasks.get(webhook.taskId)
-    if (task?.context === context) this.webhooks.write(task, webhook, told)
+    if (task?.context === context) this.webhooks.write(task, webhook, generation)
   }
 
   #moveEnds(context: MemoryContext, { tasks, atMs }: Commit): void {
