@@ -66,7 +66,7 @@ export class PropertyWatch implements Observer {
   #onEvent(key: ContextKey, event: TaskEvent): void {
     const tasks = this.#contexts.get(key)
     const watched = tasks?.find(({ taskId }) => taskId === event.taskId) ?? this.#enter(key, event, tasks)
-    if (watched.standing) this.#hear(key, watched, event)
+    if (watched.standing) this.#evaluate(key, watched, event)
     else watched.waiting?.push(event)
     if (isEnd(event.update)) this.#leave(key, watched)
   }
@@ -98,11 +98,11 @@ export class PropertyWatch implements Observer {
     watched.waiting = undefined
     if (earlier.length < count) return
     watched.standing = this.#monitor.start
-    for (const event of earlier) this.#hear(key, watched, event, false)
-    for (const event of waiting) this.#hear(key, watched, event)
+    for (const event of earlier) this.#evaluate(key, watched, event, false)
+    for (const event of waiting) this.#evaluate(key, watched, event)
   }
 
-  #hear(key: ContextKey, watched: Watched, event: TaskEvent, isNew = true): void {
+  #evaluate(key: ContextKey, watched: Watched, event: TaskEvent, isNew = true): void {
     const before = watched.standing
     if (!before) return
     try {

@@ -51,7 +51,7 @@ export class Monitor {
     const observed = Object.entries(properties).filter(([, { claim }]) => isDecidedByUpdates(claim))
     this.names = observed.map(([name]) => name)
     this.#properties = observed.map(([, property]) => property)
-    this.#readsData = this.#properties.some(({ claim }) => termsOf(claim).some(({ readsTold }) => readsTold))
+    this.#readsData = this.#properties.some(({ claim }) => termsOf(claim).some(term => term.readsTold))
     this.start = this.#standing(this.#properties.map(({ start }) => start))
   }
 

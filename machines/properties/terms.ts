@@ -169,7 +169,7 @@ function combined(terms: readonly Term[], holds: Term['holds'], isLasting: boole
     isLasting,
     readsContext: terms.some(({ readsContext }) => readsContext),
     elsewhere: isOfUpdates ? elsewhere : undefined,
-    readsTold: terms.some(({ readsTold }) => readsTold)
+    readsTold: terms.some(term => term.readsTold)
   }
 }
 

@@ -87,10 +87,10 @@ export type CountRejected = (
 ) => A2AError | undefined
 
 /** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
-export function countRejected<T>(countStray: CountRejected, call: CallContext, params: unknown, read: () => T): T {
+export function countRejected<T>(count: CountRejected, call: CallContext, params: unknown, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    throw countStray(call, params) ?? error
+    throw count(call, params) ?? error
   }
 }

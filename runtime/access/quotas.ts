@@ -191,7 +191,7 @@ export class Metering {
     if (!isKnown(users)) await store.countOpen({ tenant, principal }).then(count => (usage.open = count))
   }
 
-  /** Reads counts of open tasks that other nodes change: whenever the last count does not leave room enough. */
+  /** Reads counts of open tasks that other nodes change: whenever the last count does not permit more. */
   async #readOften({ tenancy, usage }: Users, { principal }: Scope): Promise<void> {
     const { store } = this.#services
     const { tenant } = tenancy

@@ -106,7 +106,7 @@ function count<Key>(counts: Map<Key, number>, key: Key, amount: number): void {
   else counts.set(key, now)
 }
 
-/** An answer that waits for room. */
+/** An answer that waits for memory. */
 interface Waiting {
   readonly owner: Owner
   readonly bytes: number

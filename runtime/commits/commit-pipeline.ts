@@ -80,9 +80,9 @@ export class CommitPipeline {
   end(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
-    const untold = this.#unpublished
+    const unpublishedTurns = this.#unpublished
     this.#unpublished = NONE
-    for (const { waiting } of untold) {
+    for (const { waiting } of unpublishedTurns) {
       for (const one of waiting) one.onFailed(error)
     }
   }

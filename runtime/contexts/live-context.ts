@@ -23,7 +23,7 @@ import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
 import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
-import { hearError, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
+import { setErrorListener, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
 import { newActor, sendToActor } from '../xstate/lean-actor.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
@@ -226,7 +226,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.active?.entered(this)
-    hearError(this.#root, this)
+    setErrorListener(this.#root, this)
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, {
       root: this.#root,

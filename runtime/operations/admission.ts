@@ -43,7 +43,7 @@ export interface Admitted<Params> {
   readonly budget: Budget | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
-  /** If the call is scheduled: tells the scheduler that this call no longer reads from the store, but waits for something else. */
+  /** If the call is scheduled: notifies the scheduler that this call no longer reads from the store, but waits for something else. */
   readonly waits?: () => void
 }
 
@@ -81,7 +81,7 @@ export function admit<Name extends OperationName>(
 
 /** Validates a call like {@link admit}. If that throws, counts the request as `counted` does, without its closure. */
 function admitCounted<Name extends OperationName>(
-  countStray: CountRejected,
+  count: CountRejected,
   name: Name,
   request: unknown,
   call: CallContext,
@@ -90,7 +90,7 @@ function admitCounted<Name extends OperationName>(
   try {
     return admit(name, request, call, supported)
   } catch (error) {
-    throw countStray(call, request) ?? error
+    throw count(call, request) ?? error
   }
 }
 

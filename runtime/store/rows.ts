@@ -74,7 +74,7 @@ export interface WebhookProgress {
   readonly failure?: string
   /** Events that the receiver rejected, if any: their number, and generation and answer of the newest. */
   readonly rejected?: { readonly events: number; readonly generation: number; readonly failure: string }
-  /** Why no more is delivered. `told`: the end of its task was delivered. `given up`: dead letter. */
+  /** Why no more is delivered: the end of its task was delivered, or the webhook is a dead letter (`given up`). */
   readonly end?: 'told' | 'given up'
 }
 

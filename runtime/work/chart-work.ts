@@ -65,12 +65,12 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
           : { event }
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
         if ('violations' in validated) return before
-        const asking = 'question' in validated ? validated.question?.actor : undefined
-        if (!asking)
+        const receiver = 'question' in validated ? validated.question?.actor : undefined
+        if (!receiver)
           return atomicStep(scope, kept =>
             checkContext(settled(logic.transition(before, validated.event, kept)), before)
           )
-        scope.defer(() => asking.send(validated.event))
+        scope.defer(() => receiver.send(validated.event))
         return before
       } catch (error) {
         reporters.get(scope.self)?.drop()
@@ -132,7 +132,7 @@ class TaskReporter {
     this.#question = promptedQuestion(snapshot, task?.context.asks)
     this.#watch(snapshot)
     if (isInterrupted !== (this.#question !== undefined))
-      this.#send(this.#question ? this.#asking(this.#question) : { type: 'work.resumed' })
+      this.#send(this.#question ? this.#questionEvent(this.#question) : { type: 'work.resumed' })
   }
 
   /** Notes an answer before its transition. If a queued one leaves the question open, the client gets the question, or the next queued message is tried. */
@@ -167,13 +167,13 @@ class TaskReporter {
       const is = promptedQuestion(snapshot, was?.key)
       this.#question = is
       this.#watch(snapshot)
-      // Progress after an answer, or between two questions, resumes the task first, even if the same state asks again.
+      // Progress after an answer, or between two questions, resumes the task first, even if the same state has a question again.
       const hasProgress = words.some(({ type }) => type === 'work.progressed')
       const goesOn = (isAnswered || was?.words !== is?.words) && hasProgress
       if (was && (goesOn || was.key !== is?.key)) this.#send({ type: 'work.resumed' })
       else if (was && hasProgress) this.#warnDropped()
       for (const event of words) this.#send(event)
-      if (is && (isOwed || goesOn || was?.key !== is.key || was.words !== is.words)) this.#send(this.#asking(is))
+      if (is && (isOwed || goesOn || was?.key !== is.key || was.words !== is.words)) this.#send(this.#questionEvent(is))
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
     }
@@ -188,7 +188,7 @@ class TaskReporter {
   }
 
   /** The event of a question, with its key if there may be another one. */
-  #asking({ key, event }: PromptedQuestion): WorkEvent {
+  #questionEvent({ key, event }: PromptedQuestion): WorkEvent {
     return this.#below ? ({ ...event, asks: key } as WorkEvent) : event
   }
 

@@ -19,7 +19,7 @@ interface OpenQuestion {
 
 /** The task of a run, as its questions use it. */
 interface QuestionTask {
-  readonly say: (event: WorkEvent) => void
+  readonly send: (event: WorkEvent) => void
   /** Whether the task already waits for its client. */
   readonly isInterrupted: () => boolean
 }
@@ -134,7 +134,7 @@ export class QuestionQueue {
     const { answer: _, ...raw } = given
     if ('answer' in result) this.#close(open, raw, () => open.resolve(result.answer))
     else if ('error' in result) this.#close(open, raw, () => open.reject(result.error))
-    else this.#task.say(open.event)
+    else this.#task.send(open.event)
   }
 
   /** Gives up the open question. With `error`, its promise rejects; without, it never settles. */
@@ -156,7 +156,7 @@ export class QuestionQueue {
     this.#hasOpened = true
     this.#expireIn(open)
     // A replay sends it again only if the task does not wait, which means that the work was restarted since.
-    if (isNew || !this.#task.isInterrupted()) this.#task.say(open.event)
+    if (isNew || !this.#task.isInterrupted()) this.#task.send(open.event)
     else this.#log.afterCommit(() => {})
   }
 
@@ -203,7 +203,7 @@ export class QuestionQueue {
 
   #leave(): void {
     this.#open = undefined
-    this.#task.say({ type: 'work.resumed' })
+    this.#task.send({ type: 'work.resumed' })
     this.#next()
   }
 

@@ -71,7 +71,7 @@ export function replaceSchedule({ scheduler }: System, replacement: Schedule): S
   return schedule
 }
 
-/** Takes its id from the newest delayed event of an actor with this id: `cancel` does not find the event then. A second event takes the id, and is canceled. */
+/** Frees the id of the newest delayed event of an actor, so that `cancel` does not find the event: a second event gets the id, and is canceled. */
 export function takeId(schedule: Schedule, source: AnyActorRef, id: string): void {
   schedule(source, source, { type: 'taskchart.id.taken' }, 0, id)
   source.system.scheduler.cancel(source, id)
@@ -110,13 +110,13 @@ export class RootOptions<Input> {
   }
 }
 
-/** Hears of the error that ended an actor. */
+/** Gets the error that ended an actor. */
 export interface ErrorListener {
   failed(error: unknown): void
 }
 
-/** Tells a listener of the error that ends an actor, without the literals of `subscribe`: see {@link RootOptions}. */
-export function hearError(
+/** Notifies a listener of the error that ends an actor, without the literals of `subscribe`: see {@link RootOptions}. */
+export function setErrorListener(
   actor: AnyActorRef & { errorListener?: ErrorListener | undefined },
   listener: ErrorListener
 ): void {

@@ -114,7 +114,7 @@ export function sendsSnapshots(actor: AnyActorRef): boolean {
   return (actor as { readonly _syncSnapshot?: boolean })._syncSnapshot === true
 }
 
-/** XState tells its inspectors of an actor before it makes the actor's first snapshot. */
+/** XState notifies its inspectors of an actor before it makes the actor's first snapshot. */
 function direct(actor: AnyActor, director: Director): void {
   actor.logic = director.cast(actor, actor.logic as AnyActorLogic)
   const scope = (

@@ -127,7 +127,7 @@ const probe: AnyStateMachine = setup({
       actions: enqueueActions(({ enqueue, check }) => {
         if (check('isEven')) enqueue('add')
         enqueue.sendTo('spawned', { type: 'count' })
-        enqueue.emit({ type: 'told' })
+        enqueue.emit({ type: 'emitted' })
       })
     }
   },

@@ -436,7 +436,7 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a violation by a restored task is missed',
     file: 'runtime/property-watch.ts',
     unit: 'test/runtime/property-watch.test.ts',
-    find: 'for (const event of waiting) this.#hear(key, watched, event)',
+    find: 'for (const event of waiting) this.#evaluate(key, watched, event)',
     replace: ''
   },
   {
