@@ -93,7 +93,7 @@ export class PropertyWatch implements Observer {
     try {
       earlier = await readAllEvents(this.#services.store, key, watched.taskId, count)
     } catch {
-      // The store says by itself that it fails. The task is not observed.
+      // The store reports its own failure. The task is not observed.
     }
     watched.waiting = undefined
     if (earlier.length < count) return

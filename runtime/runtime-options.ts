@@ -165,7 +165,7 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly hasTenants: boolean
   /** Counts requests that a server refuses or ignores. Operations count their own calls. */
   readonly countRejected: CountRejected
-  /** Counts what servers refuse, and their connections. */
+  /** Counts refusals and connections of servers. */
   readonly counters: Counters
   /** Bytes of incomplete or unparsed messages, of all servers. */
   readonly unfinished: SharedLimit

@@ -225,7 +225,7 @@ export class ConnectionNames {
     return name
   }
 
-  /** The same object for each call over a connection of another node, as long as somebody uses it. */
+  /** The same object for each call over a connection of another node, as long as it is in use. */
   named(name: string): object {
     const known = this.#named.get(name)?.deref()
     if (known) return known

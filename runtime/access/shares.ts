@@ -8,7 +8,7 @@ export interface Owner {
   readonly tenant?: string | undefined
 }
 
-/** Key of a caller for fair scheduling: its tenant if there are several, else its principal, else `connection`. */
+/** Key of an owner for fair scheduling: its tenant if there are several, else its principal, else `connection`. */
 export function sharerKeyOf({ user, tenant }: Owner, connection: object): object | string {
   return tenant !== undefined ? `tenant ${tenant}` : typeof user === 'string' ? `principal ${user}` : connection
 }

@@ -81,7 +81,7 @@ export class QuotaUsage {
     this.#left = Math.floor((this.quota.openTasks - this.tasks) / UNCOUNTED_MARGIN)
   }
 
-  /** Whether the quota is so nearly used up that what other nodes are opening counts. */
+  /** Whether the quota is so nearly used up that the tasks which other nodes are opening count. */
   get isTight(): boolean {
     return this.quota.openTasks - this.tasks < CONCURRENT_MARGIN * (this.opening + 1)
   }

@@ -177,7 +177,7 @@ export class ContextHost implements ActorHost {
       (this.#paces ??= new TaskPaces(this, this.#services.limits.hastyTurns)).noteHaste(taskId)
   }
 
-  /** Stops slowing a task, and runs what waits: a client has written to it. */
+  /** Stops slowing a task, and runs its waiting effects: a client has written to it. */
   hurry(taskId: string): void {
     for (const effect of this.#paces?.forget(taskId) ?? NONE) this.run(effect)
   }
@@ -209,7 +209,7 @@ export class ContextHost implements ActorHost {
     for (const effect of this.#paces?.forget(taskId) ?? NONE) this.afterCommit(effect)
   }
 
-  /** Releases what the context uses, because it leaves memory. */
+  /** Releases the resources of the context, because it leaves memory. */
   leave(): void {
     this.traces?.leave()
     this.#inputs.leave()

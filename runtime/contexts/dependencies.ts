@@ -56,7 +56,7 @@ export interface HostedContext {
   readonly root: AnyActorRef
   /** The number of its commits. */
   readonly commits: number
-  /** Called with what the context's actor emits. */
+  /** Called with each event that the context's actor emits. */
   noteFact(fact: ContextFact): void
 }
 

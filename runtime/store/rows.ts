@@ -154,7 +154,7 @@ export function fitting<Listed>(
   return tasks.slice(0, end < 0 ? tasks.length : end)
 }
 
-/** Tells of each task in turn whether it fits into what is left of `within` bytes. */
+/** Decides for each task in turn whether it fits into the rest of `within` bytes. */
 export function fitsInto(within = Infinity): (bytes: number) => boolean {
   let left = within
   return bytes => {

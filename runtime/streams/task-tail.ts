@@ -186,7 +186,7 @@ export class TaskTail implements FeedListener {
   }
 }
 
-/** A reader of all events: a function, and what settles its promise. */
+/** A reader of all events: a function, and the functions that settle its promise. */
 interface Reader {
   readonly see: (event: TaskEvent) => ReadResult
   readonly resolve: () => void

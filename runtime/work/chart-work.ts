@@ -192,7 +192,7 @@ class TaskReporter {
     return this.#below ? ({ ...event, asks: key } as WorkEvent) : event
   }
 
-  /** Reports what changes in the charts below. */
+  /** Reports changes of the charts below. */
   #watch({ children }: AnyMachineSnapshot): void {
     const known = this.#below
     if (!known) return

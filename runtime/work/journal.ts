@@ -14,7 +14,7 @@ import { appendTo } from '../store/task-record.ts'
 const YIELDS_BEFORE_PAUSE = 32
 const BYTES_BEFORE_PAUSE = 256 * 1024
 
-/** The words of one run, by ordinal, and its journal, by key. On replay it gives what earlier runs have left. */
+/** The words of one run, by ordinal, and its journal, by key. A replay reads the values of earlier runs from it. */
 export class RunJournal {
   readonly taskId: string
   readonly #host: ActorHost

@@ -277,7 +277,7 @@ export class WorkRun {
     this.#reported = appendItem(this.#reported, why)
   }
 
-  /** Warns of words that a generator made and did not yield: nobody has received them. */
+  /** Warns of words that a generator made and did not yield. */
   #warnUnused(): void {
     const words = this.#unusedWords?.names() ?? []
     if (words.length > 0)

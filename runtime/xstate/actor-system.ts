@@ -243,7 +243,7 @@ export interface ActorParts {
 /** XState's `_processingStatus` of an actor that runs. */
 export const RUNNING = 1
 
-/** Whether no inspector sees what the actor of a scope does now. */
+/** Whether the actor of a scope has no inspector now. */
 export function runsUnseen({ system, self }: AnyActorScope): boolean {
   return (
     system instanceof LeanSystem && !system.isInspected && (self as unknown as ActorParts)._processingStatus === RUNNING

@@ -225,7 +225,7 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
   )
 }
 
-/** Reports a microstep to the system's inspectors. What a lean system counts is counted here, while nobody inspects it. */
+/** Reports a microstep to the system's inspectors. The counts of a lean system are made here, while it has no inspector. */
 function reportMicrostep(step: Macrostep, move?: TableTransition): void {
   const {
     snapshot,

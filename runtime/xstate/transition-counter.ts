@@ -20,7 +20,7 @@ export interface TransitionCount {
 /** Stands for the transition before the first one of an actor. */
 export const FROM_START = ''
 
-/** Stands for the transition before the first one of a restored actor, which nobody remembers. */
+/** Stands for the transition before the first one of a restored actor, which is not known. */
 export const UNKNOWN = '?'
 
 /** The version of a chart: a hash over its states and transitions. Charts of the same structure have the same. */
@@ -126,7 +126,7 @@ export class TransitionCounter {
     this.#counting()
   }
 
-  /** Takes what was counted since the last call. */
+  /** Takes the counts since the last call. */
   take(): TransitionCount[] {
     this.#isCounting = false
     const counts: TransitionCount[] = []
