@@ -141,7 +141,7 @@ export interface Runtime extends RuntimeOperations {
    * for inspectors, and costs nothing without observers.
    */
   observe(observer: Observer): Observation
-  /** Resolves when everything decided so far is committed and told. Servers wait for it before they close. */
+  /** Resolves when everything decided so far is committed and published. Servers wait for it before they close. */
   settled(): Promise<void>
   /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
   close(): Promise<void>
@@ -264,7 +264,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     metrics.stop()
     recoveryQueue.close()
     reads.close()
-    const told = webhooks?.close()
+    const delivered = webhooks?.close()
     // A node that has left has no shard to write to.
     await heat?.flush()
     await cluster?.leave()
@@ -273,7 +273,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const swept = upkeep.close()
     feeds.close(shutDown())
     await cleanUps.settled()
-    await Promise.all([erased, swept, told])
+    await Promise.all([erased, swept, delivered])
     await heat?.flush()
     await store.close()
   }

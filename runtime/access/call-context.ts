@@ -36,7 +36,7 @@ export interface CallContext {
   readonly version?: string
   /** The client's older version of A2A, if its request was translated; its webhooks get that version. Default 1.0. */
   readonly dialect?: string | undefined
-  /** URIs of the extensions that the client asked for (`A2A-Extensions`); unsupported ones are ignored (§4.6.3). */
+  /** URIs of the extensions that the client requested (`A2A-Extensions`); unsupported ones are ignored (§4.6.3). */
   readonly extensions?: readonly string[]
   /** Conditions of the reliability extension. Ignored unless that extension is in `extensions`. */
   readonly conditions?: Conditions
@@ -88,11 +88,11 @@ export type CountRejected = (
 ) => A2AError | undefined
 
 /** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
-export function countRejected<T>(countStray: CountRejected, call: CallContext, params: unknown, read: () => T): T {
+export function countRejected<T>(count: CountRejected, call: CallContext, params: unknown, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    throw countStray(call, params) ?? error
+    throw count(call, params) ?? error
   }
 }
 

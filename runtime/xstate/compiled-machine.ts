@@ -141,7 +141,7 @@ class TableInterpreter {
 
   #takeMove(move: TableTransition | undefined, step: Macrostep): void {
     if (move) this.#move(move, step)
-    tellMicrostep(step, move)
+    reportMicrostep(step, move)
   }
 
   #move({ steps, target, ends }: Pick<TableTransition, 'steps' | 'target' | 'ends'>, step: Macrostep): void {
@@ -225,8 +225,8 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
   )
 }
 
-/** Reports a microstep to the system's inspectors. What a lean system counts is counted here, while nobody inspects it. */
-function tellMicrostep(step: Macrostep, move?: TableTransition): void {
+/** Reports a microstep to the system's inspectors. The counts of a lean system are made here, while it has no inspector. */
+function reportMicrostep(step: Macrostep, move?: TableTransition): void {
   const {
     snapshot,
     event,
@@ -247,6 +247,6 @@ function tellMicrostep(step: Macrostep, move?: TableTransition): void {
 function stopped(step: Macrostep, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {
   stopChildren(step)
   Object.assign(step.own, end, { children: NO_CHILDREN })
-  tellMicrostep(step)
+  reportMicrostep(step)
   return step.snapshot
 }

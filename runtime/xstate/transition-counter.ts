@@ -3,7 +3,7 @@ import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition } from 'xsta
 import { PrivateProperty } from '../primitives/collections.ts'
 import { statesOf, transitionsOf, transitionName } from './written-chart.ts'
 
-/** How often a transition of a chart was taken after another one. */
+/** The count of a transition of a chart after another one. */
 export interface TransitionCount {
   /** The version of the chart: a hash of its states and transitions. */
   readonly chart: string
@@ -20,7 +20,7 @@ export interface TransitionCount {
 /** Stands for the transition before the first one of an actor. */
 export const FROM_START = ''
 
-/** Stands for the transition before the first one of a restored actor, which nobody remembers. */
+/** Stands for the transition before the first one of a restored actor, which is not known. */
 export const UNKNOWN = '?'
 
 /** The version of a chart: a hash over its states and transitions. Charts of the same structure have the same. */
@@ -107,13 +107,13 @@ export class TransitionCounter {
   }
 
   /** See {@link Counted.take}. */
-  add(actor: AnyActorRef, taken: Counted): void {
+  add(actor: AnyActorRef, transition: Counted): void {
     const before = ((actor as Remembering).lastTransition ??= { transition: UNKNOWN, atMs: undefined })
-    let pair = taken.after.get(before.transition)
-    if (!pair) taken.after.set(before.transition, (pair = new Pair()))
+    let pair = transition.after.get(before.transition)
+    if (!pair) transition.after.set(before.transition, (pair = new Pair()))
     pair.count += 1
-    before.transition = taken
-    if (taken.leaves) {
+    before.transition = transition
+    if (transition.leaves) {
       const atMs = this.#now()
       if (before.atMs !== undefined) {
         pair.timed += 1
@@ -126,7 +126,7 @@ export class TransitionCounter {
     this.#counting()
   }
 
-  /** Takes what was counted since the last call. */
+  /** Takes the counts since the last call. */
   take(): TransitionCount[] {
     this.#isCounting = false
     const counts: TransitionCount[] = []

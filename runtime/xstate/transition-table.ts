@@ -58,10 +58,10 @@ export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   return {
     start: {
       steps: stepsOf(
-        path.map(node => entered(node)),
+        path.map(node => entryActions(node)),
         machine
       ),
-      ...arrival(path, at)
+      ...targetOf(path, at)
     },
     configurations
   }
@@ -127,18 +127,18 @@ function moveOf(
     .toReversed()
   const inner = initialPath(target)
   const entries = [
-    ...around.map(node => entered(node, false)),
-    ...inner.filter(node => node !== domain).map(node => entered(node))
+    ...around.map(node => entryActions(node, false)),
+    ...inner.filter(node => node !== domain).map(node => entryActions(node))
   ]
   return {
     transition,
     counted,
-    steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine),
-    ...arrival(inner, at)
+    steps: stepsOf([...exited.map(exitActions), { actions }, ...entries], leaf.machine),
+    ...targetOf(inner, at)
   }
 }
 
-function arrival(
+function targetOf(
   path: readonly AnyStateNode[],
   at: (leaf: AnyStateNode) => Configuration
 ): Pick<TableTransition, 'target' | 'ends'> {
@@ -147,13 +147,13 @@ function arrival(
 }
 
 /** Actions as declared in the chart. */
-type Given = Omit<Actions, 'actions'> & { readonly actions: readonly UnknownAction[] }
+type DeclaredActions = Omit<Actions, 'actions'> & { readonly actions: readonly UnknownAction[] }
 
-function left(node: AnyStateNode): Given {
+function exitActions(node: AnyStateNode): DeclaredActions {
   return { actions: [...node.exit, ...node.invoke.map(({ id }) => stopChild(id))] }
 }
 
-function entered(node: AnyStateNode, byDefault = true): Given {
+function entryActions(node: AnyStateNode, byDefault = true): DeclaredActions {
   const spawns = node.invoke.map(invoke =>
     spawnChild(invoke.src, { ...invoke, syncSnapshot: Boolean(invoke.onSnapshot) } as object)
   )
@@ -162,7 +162,7 @@ function entered(node: AnyStateNode, byDefault = true): Given {
   return spawns.length > 0 ? { actions, invoked: node.invoke.map(({ id }) => id) } : { actions }
 }
 
-function stepsOf(steps: readonly Given[], machine: AnyStateMachine): readonly Actions[] {
+function stepsOf(steps: readonly DeclaredActions[], machine: AnyStateMachine): readonly Actions[] {
   return steps
     .filter(({ actions }) => actions.length > 0)
     .map(({ actions, ...invoked }) => ({ actions: prepareActions(actions, machine), ...invoked }))
