@@ -5,8 +5,8 @@ import { checkArgument, withMembers } from '../../../runtime/primitives/options.
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { PathError } from '../path-error.ts'
 import type { Cases } from '../plan/cases.ts'
-import { agentInitialStates } from './agent-ground.ts'
-import { configurationKeyOf, toStepSeen, type InitialState, type Configuration } from './ground.ts'
+import { agentInitialStates } from './agent-states.ts'
+import { configurationKeyOf, toStepSeen, type InitialState, type Configuration } from './initial-state.ts'
 import { OWN_PROPERTIES } from './prove.ts'
 
 /** A walk on which a property was violated once. */

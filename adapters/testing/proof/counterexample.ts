@@ -1,6 +1,6 @@
 import { type Fairness, type Mode, modeAfter, type Property } from '../../../machines/properties/properties.ts'
 import type { Moment } from '../../../machines/properties/terms.ts'
-import type { Edge, Node, StateSpace } from './space.ts'
+import type { Edge, Node, StateSpace } from './state-space.ts'
 
 /** The shortest walk that violates a property: its steps, and for an endless one the steps that then repeat. */
 export interface Counterexample {

@@ -1,7 +1,7 @@
 import type { Property } from '../../../machines/properties/properties.ts'
 import { type Moment, occurs, type Term } from '../../../machines/properties/terms.ts'
 import { BoundError } from '../bounds.ts'
-import type { Edge, Node, StateSpace } from './space.ts'
+import type { Edge, Node, StateSpace } from './state-space.ts'
 
 /** How every model begins. */
 export const MODEL_BEGINS = '/* Written by taskchart prove --promela'

@@ -16,11 +16,11 @@ import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { BOUND_OPTIONS, ExplorationBounds, type BoundOptions } from '../bounds.ts'
 import type { Cases } from '../plan/cases.ts'
 import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'
-import { agentInitialStates, type ChartCases, chartInitialState } from './agent-ground.ts'
+import { agentInitialStates, type ChartCases, chartInitialState } from './agent-states.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
 import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
-import { stateSpaceOf, type Edge, type StateSpace } from './space.ts'
+import { stateSpaceOf, type Edge, type StateSpace } from './state-space.ts'
 
 /** The options of a proof. If a bound is met (20,000 configurations, if `limit` says no other), nothing is proved, but counterexamples are found. */
 export interface ProofOptions extends BoundOptions {

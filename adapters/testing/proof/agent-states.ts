@@ -10,7 +10,7 @@ import { madeCases, casesWith } from '../plan/made-cases.ts'
 import { livingIn, modelOf } from '../plan/model.ts'
 import { type ChartMove, describeMove, type OutsideMove, type WorkTurn } from '../plan/moves.ts'
 import { chartOf } from '../plan/plan.ts'
-import { type ComparedEvent, OPENED, updatesAfter } from '../plan/told.ts'
+import { type ComparedEvent, OPENED, updatesAfter } from '../plan/updates.ts'
 import { sendersIn, Unmodelled, unsentIn } from '../plan/unmodelled.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
@@ -21,9 +21,9 @@ import {
   type Configuration,
   type Transition,
   Explorer
-} from './ground.ts'
+} from './initial-state.ts'
 import { OpenGuards } from './open-guards.ts'
-import { actorSource } from './space.ts'
+import { actorSource } from './state-space.ts'
 
 /** The work of an agent as grounds to explore, one for each message that opens a task. */
 interface AgentInitialStates {

@@ -2,7 +2,13 @@ import { momentsOf, type Moment } from '../../../machines/properties/terms.ts'
 import type { ExplorationBounds } from '../bounds.ts'
 import { placesFrom } from '../plan/graph.ts'
 import { startsIn } from '../plan/model.ts'
-import { configurationKeyOf, toStepSeen, type InitialState, type Configuration, type Transition } from './ground.ts'
+import {
+  configurationKeyOf,
+  toStepSeen,
+  type InitialState,
+  type Configuration,
+  type Transition
+} from './initial-state.ts'
 
 /** A configuration, and the steps from it. */
 export interface Node {
