@@ -31,7 +31,7 @@ const charts = {
 /** The configurations of a chart, up to several times as many as the real one has. */
 function explored(machine: AnyStateMachine, { cases }: Proved): StateSpace[] {
   return cases.map(given =>
-    stateSpaceOf(chartInitialState(machine, given).ground, new ExplorationBounds({ limit: 2000 }))
+    stateSpaceOf(chartInitialState(machine, given).initialState, new ExplorationBounds({ limit: 2000 }))
   )
 }
 

@@ -107,7 +107,7 @@ export function sentenceOf(opening: string, moves: readonly Move[]): string {
 
 /** A pending delayed event. */
 export interface Timer {
-  /** Unique among pending timers: the author's id, or the type of the event, with a number if that is taken. */
+  /** Unique among pending timers: the author's id, or the type of the event, with a number if another timer has it. */
   readonly id: string
   /** The id of `cancel`, if it has one. */
   readonly sendId?: string | undefined
@@ -152,8 +152,8 @@ export type WorkTurn = Snapshot<unknown> & {
   readonly passed: readonly WorkTurn[]
   /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
   readonly ahead?: readonly Ahead[]
-  /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Then its question was told. */
-  readonly asked?: WorkTurn
+  /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Its question is already published. */
+  readonly lastReceived?: WorkTurn
   /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
   readonly births?: Readonly<Record<string, number>>
 }

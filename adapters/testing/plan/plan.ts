@@ -246,14 +246,14 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
   const path = (more: readonly Step[], name: string, isDeepest = false) =>
     pathOf(opened, start, [...steps, ...more], name, isDeepest)
   const isDeepest = !legal.some(({ isWay }) => isWay)
-  const taken = legal
+  const further = legal
     .filter(({ isWay }) => !isWay)
     .map(one => path(stepsOf([one], turn), sentenceOf(opened.name, [...moves, one.move])))
   const refused = illegal.map(refusalOf)
   const here = sentenceOf(opened.name, moves)
   if (turn.status !== 'active')
     return [
-      ...taken,
+      ...further,
       path(
         [...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })],
         `${here}, which is its end`,
@@ -269,7 +269,7 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
     refused.length === 0
       ? []
       : [path(refused, `${here}, but not ${illegal.map(({ move }) => describeMove(move)).join(' nor ')}`)]
-  return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
+  return [...further, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
 }
 
 function pathOf(
@@ -304,7 +304,7 @@ interface Territory {
   readonly bounds: ExplorationBounds
   /** Sees whether the chart draws random numbers. */
   readonly watch: DrawWatch
-  /** Told of each move that the model cannot follow. */
+  /** Gets each move that the model cannot follow. */
   readonly lose: (turn: WorkTurn, move: InnerMove, error: Unmodelled) => void
 }
 
@@ -314,12 +314,12 @@ interface Territory {
  */
 function explore({ machine, input, cases, policy, bounds, watch, lose }: Territory): Configuration[] {
   const { begin, take } = watch.over(clockedModelOf(modelWith(machine, cases)))
-  const taken = new WeakMap<InnerMove, WorkTurn>()
+  const turnsAfter = new WeakMap<InnerMove, WorkTurn>()
   const isFollowed = (turn: WorkTurn, move: InnerMove) => {
     try {
       const after = take(turn, move)
       updatesAfter(after, turn, move)
-      taken.set(move, after)
+      turnsAfter.set(move, after)
       return true
     } catch (error) {
       if (!(error instanceof Unmodelled)) throw error
@@ -330,7 +330,7 @@ function explore({ machine, input, cases, policy, bounds, watch, lose }: Territo
   const start = begin(input)
   updatesAfter(start)
   const places = placesFrom<WorkTurn, InnerMove>(start, {
-    take: (_, move) => taken.get(move) as WorkTurn,
+    take: (_, move) => turnsAfter.get(move) as WorkTurn,
     legalIn: turn => legalMovesIn(turn, cases, policy, can).legal.filter(move => isFollowed(turn, move)),
     keyOf: turn => keyOf(turn, cases),
     // Two actors of one logic end with the same words.

@@ -96,7 +96,7 @@ interface Played extends EventObject {
 
 const ACTIVE = { status: 'active', output: undefined, error: undefined } as const
 
-/** An actor that ends when it is told to. */
+/** An actor that ends on demand. */
 export const ending: ActorLogic<Snapshot<unknown>, Played> = {
   transition: (before, { type, output, error, isError, snapshot }) => {
     if (type === SHOW) return { ...ACTIVE, context: undefined, ...snapshot }
