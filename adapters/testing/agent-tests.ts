@@ -173,7 +173,7 @@ function nearestNames(wrong: string, names: readonly string[]): string {
   return near.length > 0 ? `Did you mean ${shown}?` : `There are ${names.length}, such as ${shown}.`
 }
 
-/** The words of a name that tell it from others. */
+/** The words that distinguish a name. */
 function wordsIn(text: string): string[] {
   return text
     .toLowerCase()

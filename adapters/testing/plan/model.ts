@@ -233,7 +233,7 @@ export function configurationKey(
   )
 }
 
-/** What tells two snapshots of an actor apart. */
+/** The parts in which two snapshots of an actor may differ. */
 function shapeOf(snapshot: object): unknown {
   // Without the context that no case gives.
   const { status, value, context, output, error, historyValue }: Partial<AnyMachineSnapshot> = { ...snapshot }
@@ -353,7 +353,7 @@ export class Schedule {
 
   /**
    * Drops the timers of an actor that stops. Of those that share an id XState cancels the last one only; the others reach others.
-   * `isOf`: whether a timer with its path is its own, and not that of an actor which has begun in its place.
+   * `isOf`: whether a timer with its path is its own, and not that of an actor that replaced it.
    */
   stop(path: string, isOf: (timer: Timer) => boolean): void {
     for (const timer of Object.values(this.cancelable))

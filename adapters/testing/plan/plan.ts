@@ -98,9 +98,8 @@ const MOST_CONFIGURATIONS = 1000
 /**
  * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and each move that it must
  * refuse there. Work without a chart is replaced by scripted work, so that the life of its task is tested, not the work. Throws
- * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations, if `limit` says
- * no other), or for too many simple paths; DrawError, a
- * TypeError, instead of that if its chart draws random numbers.
+ * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations,
+ * unless `limit` is another), or for too many simple paths; DrawError, a TypeError, instead of that if its chart draws random numbers.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
   return planWith(agent, options)

@@ -91,7 +91,7 @@ function wayTo({ way }: Vertex): Edge[] {
   return steps.toReversed()
 }
 
-/** Whether nothing goes on in a configuration. A client that cancels takes nothing more. */
+/** Whether nothing goes on in a configuration. A client that cancels makes no further moves. */
 function isEnd({ sources, isCut, configuration: { over } }: Node): boolean {
   return sources.size === 0 && !isCut && over !== 'canceled'
 }

@@ -9,7 +9,7 @@ import { type Choice, guardsText, type OpenGuards } from './open-guards.ts'
 
 /**
  * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
- * is unknown and guards hold both ways. `played`: the turn as the chart alone takes it, also if the words of a question throw then.
+ * is unknown and guards hold both ways. `played`: the turn of the chart alone, also if the words of a question throw then.
  */
 export type Configuration = WorkTurn & {
   readonly zone: Zone
@@ -252,7 +252,7 @@ function choicesText(choices: readonly Choice[]): string {
 }
 
 /**
- * The orders in which pending timers can fire, exactly: a zone of timed automata (a difference bound matrix). Row and column 0 stand for now,
+ * The orders in which pending timers can fire, exactly: a zone of timed automata (a difference bound matrix). Row and column 0 are the present,
  * the others for the timers' remaining times. An entry bounds the remaining time of its row minus that of its column. Any time may pass
  * between two steps. Timers that are due at the same moment fire in either order.
  */
@@ -311,7 +311,7 @@ function bound(bounds: number[][], row: number, column: number, limit: number): 
   if (limits) limits[column] = limit
 }
 
-/** The tightest bounds that say the same (Floyd and Warshall). */
+/** The tightest equivalent bounds (Floyd and Warshall). */
 function tightened(bounds: readonly (readonly number[])[]): number[][] {
   const tight = bounds.map(row => [...row])
   for (const [k, through] of tight.entries()) {

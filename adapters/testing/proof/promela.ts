@@ -6,7 +6,7 @@ import type { Edge, Node, StateSpace } from './state-space.ts'
 /** How every model begins. */
 export const MODEL_BEGINS = '/* Written by taskchart prove --promela'
 
-/** What a model says of its chart. */
+/** The content of a model. */
 interface Modelled {
   readonly name: string
   readonly stateSpaces: readonly StateSpace[]
@@ -215,7 +215,7 @@ interface Formula {
 }
 
 /**
- * Writes a property as a formula whose names begin with `id`. It stands on the sentence that the property's word means, and not on its automaton.
+ * Writes a property as a formula whose names begin with `id`. Its base is the sentence of the property's word, not its automaton.
  * No name holds between two moments, so that a moment that repeats counts twice without `X`.
  */
 export function formulaOf(

@@ -22,7 +22,7 @@ import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
 import { stateSpaceOf, type Edge, type StateSpace } from './state-space.ts'
 
-/** The options of a proof. If a bound is met (20,000 configurations, if `limit` says no other), nothing is proved, but counterexamples are found. */
+/** The options of a proof. If a bound is met (20,000 configurations, unless `limit` is another), nothing is proved, but counterexamples are found. */
 export interface ProofOptions extends BoundOptions {
   /** Only properties whose name contains this text. */
   readonly only?: string
@@ -63,7 +63,7 @@ export interface Walk {
  */
 export type Verdict = {
   readonly property: string
-  /** The fairness of the endless walks that it speaks about; absent if it speaks about none. */
+  /** The fairness of its endless walks; absent if it is not about any. */
   readonly fairness?: Fairness
 } & (
   | { readonly outcome: 'proved' }

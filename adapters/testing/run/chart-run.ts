@@ -60,7 +60,7 @@ export function walkChart(
   run.stop()
 }
 
-/** Takes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot take one. */
+/** Makes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot make one. */
 export function takeMoves(
   machine: AnyStateMachine,
   input: unknown,

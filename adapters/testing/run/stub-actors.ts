@@ -68,7 +68,7 @@ const WORK_DEPTH = 2
 /** An actor that never ends. */
 export const endless = fromPromise(() => new Promise(() => {}))
 
-/** Ends an actor of the logic `ending`, as the event of its end says. */
+/** Ends an actor of the logic `ending`, with the event of its end. */
 export function endActor(
   actor: AnyActorRef,
   { output, error, type }: EventObject & { readonly output?: unknown; readonly error?: unknown }
