@@ -47,12 +47,12 @@ export async function madeCases(
   const borders = guardBorders(machine)
   const made = (all: readonly Shown[], more: readonly unknown[]) =>
     loaded ? named(all.flatMap(one => valuesFor(one, more, borders, loaded))) : {}
-  const said = (values: ByName<unknown>) =>
+  const asWords = (values: ByName<unknown>) =>
     Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
   return {
-    opening: said(made(opening, [])),
+    opening: asWords(made(opening, [])),
     terms: made(terms, []) as ByName<object>,
-    messages: said(made(messages, STRANGERS)),
+    messages: asWords(made(messages, STRANGERS)),
     authorizations: made(authorizations, STRANGERS),
     ...(!loaded && { lacksGenerator: true })
   }

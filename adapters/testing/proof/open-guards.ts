@@ -40,7 +40,7 @@ interface Decided extends Choice {
   readonly call: { readonly isThrown: boolean; readonly error?: unknown }
 }
 
-/** A chart whose guards are evaluated, or taken both ways. A guard that throws with the data that there is has that as a third way. Guards that XState combines (`and`, `not`) are made of their parts. */
+/** A chart whose guards are evaluated, or hold both ways. A guard that throws with the data that there is has that as a third way. Guards that XState combines (`and`, `not`) are made of their parts. */
 export class OpenGuards {
   readonly machine: AnyStateMachine
   #script: readonly Outcome[] | undefined
