@@ -69,7 +69,7 @@ export class LinkServer {
     this.#listening = network.listen(place, (socket, proved) => this.#greet(socket, proved))
   }
 
-  /** Listens. Rejects if the port is taken. */
+  /** Listens. Rejects if the port is in use. */
   static async listen(
     place: ListenPlace,
     member: ClusterMember,
@@ -82,14 +82,14 @@ export class LinkServer {
     return server
   }
 
-  /** Tells the watchers of tasks in these shards that this node does not have them any more. */
+  /** Notifies the watchers of tasks in these shards that this node does not have them any more. */
   release(shards: readonly number[]): void {
     for (const [socket, running] of this.#callers) {
       for (const [id, { shard, stop }] of running) {
         if (shard === undefined || !shards.includes(shard)) continue
         stop()
         running.delete(id)
-        say(socket, id, { moved: true })
+        sendAnswer(socket, id, { moved: true })
       }
     }
   }
@@ -158,29 +158,29 @@ export class LinkServer {
     const { id } = readFrame(NUMBERED, data)
     const { value } = tryDecode(REQUEST_FRAMES, parseFrame(data))
     if (value) this.#take(socket, running, value)
-    else say(socket, id, { error: { message: 'This node does not know the request of the other.' } })
+    else sendAnswer(socket, id, { error: { message: 'This node does not know the request of the other.' } })
   }
 
-  #take(socket: LinkSocket, running: Map<number, Running>, asked: NodeRequestFrame): void {
-    const { id } = asked
-    if ('stop' in asked) {
+  #take(socket: LinkSocket, running: Map<number, Running>, frame: NodeRequestFrame): void {
+    const { id } = frame
+    if ('stop' in frame) {
       running.get(id)?.stop()
       running.delete(id)
-    } else if ('erased' in asked) running.get(id)?.erased?.(asked.erased)
-    else if ('withhold' in asked) {
+    } else if ('erased' in frame) running.get(id)?.erased?.(frame.erased)
+    else if ('withhold' in frame) {
       const erased = new Promise<boolean>(resolve => running.set(id, { stop() {}, erased: resolve }))
       void this.#answer(
         socket,
         running,
         id,
-        this.#member.withhold(asked.withhold, () => say(socket, id, { withheld: true }), erased)
+        this.#member.withhold(frame.withhold, () => sendAnswer(socket, id, { withheld: true }), erased)
       )
-    } else if (!this.#shards.has(asked.shard)) say(socket, id, { moved: true })
-    else if ('watch' in asked) void this.#watch(socket, running, asked)
+    } else if (!this.#shards.has(frame.shard)) sendAnswer(socket, id, { moved: true })
+    else if ('watch' in frame) void this.#watch(socket, running, frame)
     else {
       const abort = new AbortController()
       running.set(id, { stop: () => abort.abort() })
-      void this.#answer(socket, running, id, this.#member.run(asked.change, asked.request, asked.shard, abort.signal))
+      void this.#answer(socket, running, id, this.#member.run(frame.change, frame.request, frame.shard, abort.signal))
     }
   }
 
@@ -193,7 +193,7 @@ export class LinkServer {
           : { error: toFrameError(error), ...(error === OUTCOME_UNKNOWN && { isUnknown: true }) }
     )
     running.delete(id)
-    say(socket, id, answer)
+    sendAnswer(socket, id, answer)
   }
 
   /** Passes the events of a task on, beginning with its newest generation. */
@@ -204,33 +204,33 @@ export class LinkServer {
   ): Promise<void> {
     const moved = () => {
       running.delete(id)
-      say(socket, id, { moved: true })
+      sendAnswer(socket, id, { moved: true })
     }
     const stop = this.#member.listen(watch, {
       scope,
       onEvents: events =>
-        say(
+        sendAnswer(
           socket,
           id,
           socket.bufferedAmount <= WAITING_BYTES
             ? { told: events }
             : { advanced: Math.max(...events.map(({ generation }) => generation)) }
         ),
-      onGap: generation => say(socket, id, { advanced: generation }),
+      onGap: generation => sendAnswer(socket, id, { advanced: generation }),
       onClosed: moved
     })
     running.set(id, { shard, stop })
     try {
       const generation = await this.#member.generationOf(scope, watch)
-      if (generation !== undefined) say(socket, id, { advanced: generation })
+      if (generation !== undefined) sendAnswer(socket, id, { advanced: generation })
     } catch {
-      // The watcher asks again.
+      // The watcher repeats its request.
       stop()
       moved()
     }
   }
 }
 
-function say(socket: LinkSocket, id: number, answer: NodeAnswer): void {
+function sendAnswer(socket: LinkSocket, id: number, answer: NodeAnswer): void {
   if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ id, ...answer }))
 }
