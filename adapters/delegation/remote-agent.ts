@@ -35,7 +35,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   const logic: RemoteAgent = remoteLogic(shared, {
     runOf: self => `${actorPathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,
     listenerOf: self => ({
-      hear: event => self._parent?.send(event),
+      handleEvent: event => self._parent?.send(event),
       over: () => {},
       goesOn: () => false
     }),

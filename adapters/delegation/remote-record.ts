@@ -70,8 +70,8 @@ export class RecordKeeper {
     const row = journal.find(({ key }) => key === place.key)
     if (!row) return undefined
     const keeper = new RecordKeeper(place, row.value as RemoteRecord)
-    for (const [artifactId, told] of rowsBelow(`${place.key}/artifact/`, journal))
-      keeper.parts.set(artifactId, told as ForwardedParts)
+    for (const [artifactId, parts] of rowsBelow(`${place.key}/artifact/`, journal))
+      keeper.parts.set(artifactId, parts as ForwardedParts)
     return keeper
   }
 
@@ -85,9 +85,9 @@ export class RecordKeeper {
   }
 
   /** Records the forwarded parts of an artifact. */
-  changeParts(artifactId: string, told: ForwardedParts): void {
-    this.parts.set(artifactId, told)
-    keep(this.#place, `/artifact/${artifactId}`, told)
+  changeParts(artifactId: string, parts: ForwardedParts): void {
+    this.parts.set(artifactId, parts)
+    keep(this.#place, `/artifact/${artifactId}`, parts)
   }
 }
 
@@ -166,9 +166,9 @@ function newsOfTask({ artifacts = [], status }: Task, record: RecordKeeper): New
   return digestOf(status) === record.now.status ? news : [...news, { status }]
 }
 
-function newsOfArtifact(artifact: Artifact, { parts: told }: RecordKeeper): News[] {
+function newsOfArtifact(artifact: Artifact, { parts: forwarded }: RecordKeeper): News[] {
   const { parts } = artifact
-  const { count, digest } = told.get(artifact.artifactId) ?? NOTHING
+  const { count, digest } = forwarded.get(artifact.artifactId) ?? NOTHING
   if (count === 0 || following('', parts.slice(0, count)) !== digest)
     return [{ artifact, append: false, lastChunk: false }]
   return parts.length === count

@@ -290,8 +290,8 @@ export function baseLine(index: number): number {
 }
 
 /** The label of a transition. The guard moves to a line of its own if one line would be too long; longer lines are truncated. */
-function labelOf(taken: LabelledTransition): TransitionLabel {
-  const lines = linesOf(taken)
+function labelOf(labelled: LabelledTransition): TransitionLabel {
+  const lines = linesOf(labelled)
     .flatMap(line => (widthOf(line, TEXT_SIZE) > LABEL_WIDTH ? line.split(/ (?=\[)/) : [line]))
     .map(line => cutText(LABEL_WIDTH, line, TEXT_SIZE))
   return {
