@@ -116,11 +116,11 @@ export class Following {
     if (generation !== undefined) member.advance(taskId, generation)
   }
 
-  #again(task: Followed, look: () => void, pauseMs = AGAIN_MS): void {
+  #again(task: Followed, retry: () => void, pauseMs = AGAIN_MS): void {
     const { clock } = this.#services
     if (this.#tasks.get(task.taskId) !== task) return
     clock.clearTimeout(task.timer)
-    task.timer = clock.setTimeout(look, pauseMs)
+    task.timer = clock.setTimeout(retry, pauseMs)
   }
 
   #leave(task: Followed): void {

@@ -21,7 +21,7 @@ import { webSockets, type ListenPlace, type Network } from './link/network.ts'
 import type { Placement, Seat } from './placement/placement.ts'
 import { Shards } from './shards.ts'
 
-/** How long a change waits for an owner of its shard, and the pause between two looks. */
+/** How long a change waits for an owner of its shard, and the pause between two attempts. */
 const WAIT_MS = 30_000
 const LOOK_MS = 20
 
@@ -217,7 +217,7 @@ export class ClusterNode implements Cluster {
     }
   }
 
-  /** Resolves before the next look for an owner, or when the node has left. */
+  /** Resolves before the next search for an owner, or when the node has left. */
   #pause(): Promise<void> {
     return new Promise(resolve => {
       const end = () => {

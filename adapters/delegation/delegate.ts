@@ -141,7 +141,7 @@ function forwardEvents(self: AnyActorRef, key: string, title: string, options: F
           run?.pass(artifact({ ...content, artifactId: digestOf('artifact', key, artifactId) }, { append, lastChunk }))
         return
       }
-      // The agent continues without an answer, or asks a new question.
+      // The agent continues without an answer, or has a new question.
       openQuestion.abort()
       if (event.type !== 'remote.status') return ask(event, question)
       if (forwardsProgress && event.message) run?.pass(progress(event.message))

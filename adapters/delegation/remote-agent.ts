@@ -48,7 +48,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   return logic
 }
 
-/** The agent of some actor logic. Throws TypeError that says what to write instead. */
+/** The agent of some actor logic. Throws a TypeError with the code to write instead. */
 export function agentBehind(logic: RemoteAgent): PooledClient {
   const agent = agents.get(logic)
   if (!agent)

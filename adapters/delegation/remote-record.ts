@@ -186,7 +186,7 @@ function following(digest: string, parts: readonly Part[]): string {
   return parts.reduce((before, part) => digestOf(before, part), digest)
 }
 
-/** An event that asks for an answer. */
+/** An event that needs an answer. */
 export type RemoteAsking = Extract<RemoteEvent, RemoteQuestion>
 
 /**
@@ -207,7 +207,7 @@ export type RemoteEvent =
       readonly append: boolean
       readonly lastChunk: boolean
     })
-  /** The agent asks, and waits for the event {@link RemoteAnswer}. */
+  /** The agent has a question, and waits for the event {@link RemoteAnswer}. */
   | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.input-required' })
   /** The agent waits for an out-of-band authorization. It may also accept a {@link RemoteAnswer}. */
   | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.auth-required' })
@@ -215,7 +215,7 @@ export type RemoteEvent =
 /** A question of another agent. */
 export interface RemoteQuestion {
   readonly message: Message | undefined
-  /** Why the agent refused the previous answer: it asks again. */
+  /** The reason why the agent refused the previous answer to this question. */
   readonly refusal: string | undefined
 }
 

@@ -5,7 +5,7 @@ import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf } from '.
 import { shownText } from './svg-element.ts'
 
 /**
- * Returns a function that says whether an arrow points up in a drawing. Drawings are read downwards: the initial state comes first, then
+ * Returns a function that decides whether an arrow points up in a drawing. Drawings are read downwards: the initial state comes first, then
  * the other states in the author's order. An arrow to an ancestor or a descendant does not point up.
  */
 function upwards(states: readonly OutlineState[]): (from: string, to: string) => boolean {

@@ -32,7 +32,7 @@ export const MOST_CRASHES = 100
 export interface HubOptions {
   readonly redact: Redact
   readonly draw: DrawChart
-  /** Records from the start and across reloads, also while nobody looks. Default: only while a page or a sink is there. */
+  /** Records from the start and across reloads, also without pages and sinks. Default: only while a page or a sink is there. */
   readonly alwaysRecord?: boolean
   /** See `LISTED_A_MINUTE` in `observation`, the default. */
   readonly listedAMinute?: number

@@ -36,7 +36,7 @@ export interface HubObservation extends Shown {
   stop(): void
 }
 
-/** The receivers of an observation, and what it goes on from. */
+/** The receivers of an observation, and the observation that it continues. */
 interface ObservationParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
   /** The observation of the agent before its reload, whose steps and contexts stay. */
   readonly before?: HubObservation | undefined
@@ -137,7 +137,7 @@ export function observe(
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
   contexts.readFrom({ live: recorder, readMessages, troubled })
   const budget = new TokenBucket(listedAMinute)
-  /** The names of the listed contexts in memory: a look at all listed ones for each event would cost 2 % of a stream (Node 24). */
+  /** The names of the listed contexts in memory: a search through all listed ones for each event would cost 2 % of a stream (Node 24). */
   const listed = new Set<string>()
   const isListed = (commit: Commit, name: string) => {
     if (recorder.isWatched(commit.key.contextId) || (listed.has(name) && tasks.hasAll(commit))) return true

@@ -27,12 +27,12 @@ import type { LinkSocket, ListenPlace } from './network.ts'
 const PROOF_MS = 2000
 
 /** The most callers at a time that have not proved it. */
-const MOST_STRANGERS = 64
+const MOST_UNPROVED = 64
 
 /** The pause between two signs of life. */
 const PING_MS = 1000
 
-/** The most bytes that wait for another node. Over it, it reads events from the store. */
+/** The most bytes that wait for another node. Over it, that node reads events from the store. */
 const WAITING_BYTES = 1024 * 1024
 
 /** A request in progress: its end, and for a watched task its shard. */
@@ -50,10 +50,10 @@ export class LinkServer {
   readonly #clock: Clock
   readonly #callers = new Map<LinkSocket, Map<number, Running>>()
   readonly #listening: Promise<() => Promise<void>>
-  /** The connections that were refused: of somebody who has another secret, or is no node. */
+  /** The refused connections: with another secret, or not from a node. */
   refused = 0
   /** The connections that have not proved yet to be nodes. */
-  #strangers = 0
+  #unproved = 0
 
   private constructor(
     place: ListenPlace,
@@ -101,8 +101,8 @@ export class LinkServer {
 
   /** Accepts requests once the caller has proved that it knows the secret. A frame that is none of a node ends the connection. */
   #greet(socket: LinkSocket, proved: () => void): void {
-    if (this.#strangers >= MOST_STRANGERS) return socket.terminate()
-    this.#strangers += 1
+    if (this.#unproved >= MOST_UNPROVED) return socket.terminate()
+    this.#unproved += 1
     const own = randomUUID()
     let running: Map<number, Running> | undefined
     const refuse = (code: number, reason: string) => {
@@ -118,14 +118,14 @@ export class LinkServer {
       const numbers = [own, number]
       if (!isProof(proof, this.#secret, 'caller', numbers)) return refuse(OTHER_SECRET, 'the secret is another')
       proved()
-      this.#strangers -= 1
+      this.#unproved -= 1
       socket.send(JSON.stringify({ proof: proofOf(this.#secret, 'server', numbers) }))
       running = this.#accept(socket)
     }
     socket.on('error', () => {})
     socket.on('close', () => {
       this.#clock.clearTimeout(late)
-      if (!running) this.#strangers -= 1
+      if (!running) this.#unproved -= 1
     })
     onReceived(socket, 'message', receive, () => refuse(NO_NODE, 'this is no frame of a node'))
     socket.send(JSON.stringify({ number: own }))

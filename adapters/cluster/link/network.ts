@@ -10,7 +10,7 @@ export const SILENT_MS = 3000
 /** The most bytes of one frame: a task's events are smaller. */
 const FRAME_BYTES = 64 * 1024 * 1024
 
-/** The most bytes that somebody who has not proved to be a node may send. */
+/** The most bytes on a connection that has not proved to be from a node. */
 const PROOF_BYTES = 4096
 
 /** No page connects to a node. */

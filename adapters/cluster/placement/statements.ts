@@ -124,7 +124,7 @@ export async function readLocks(session: Session): Promise<Lock[]> {
   }))
 }
 
-/** Whether two looks saw the same owners. */
+/** Whether two reads gave the same owners. */
 export function isSame(
   one: ReadonlyMap<number, string | undefined>,
   other: ReadonlyMap<number, string | undefined>
