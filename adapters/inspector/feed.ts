@@ -226,7 +226,7 @@ interface Reload {
   readonly error: string | null
 }
 
-/** The author's code of a task ended with an error, while the agent is developed. Clients hear only that it did. */
+/** The author's code of a task ended with an error, while the agent is developed. Clients learn only that it did. */
 export interface CrashReport {
   readonly type: 'crash'
   readonly taskId: string

@@ -281,10 +281,10 @@ export class SqliteReads {
   readTransitions(chart: string): TransitionCount[] {
     const rows = reading('The counts of transitions', () => this.#find.transitions.all(chart))
     return sumTransitionCounts(
-      rows.map(({ previous, taken, count, timed, ms }) => ({
+      rows.map(({ count, timed, ms, ...row }) => ({
         chart,
-        previous: originalText(previous),
-        taken: originalText(taken),
+        previous: originalText(row.previous),
+        taken: originalText(row.taken),
         count,
         timed,
         ms
