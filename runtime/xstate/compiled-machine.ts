@@ -23,7 +23,7 @@ import {
 } from './builtin-actions.ts'
 import { LOW_ALLOCATION } from './lean-actor.ts'
 import { mayCompile } from './self-check.ts'
-import { chartTable, type ChartTable, type Configuration, type TableTransition } from './transition-table.ts'
+import { chartTable, type ChartTable, type TableState, type TableTransition } from './transition-table.ts'
 
 /**
  * Compiles a machine: its transitions are looked up in a table that is made once. Its actors behave, persist and restore exactly as
@@ -169,7 +169,7 @@ class TableInterpreter {
     return output({ context, event: { type: `xstate.done.state.${final.id}`, output: result } as EventObject, self })
   }
 
-  #configurationOf({ _nodes }: AnyMachineSnapshot): Configuration {
+  #configurationOf({ _nodes }: AnyMachineSnapshot): TableState {
     for (let i = _nodes.length - 1; i >= 0; i -= 1) {
       const configuration = this.#table.configurations.get(_nodes[i] as AnyStateNode)
       if (configuration) return configuration

@@ -23,13 +23,13 @@ export interface TableTransition {
   readonly transition: AnyTransitionDefinition
   readonly counted: Counted | undefined
   readonly steps: readonly Actions[]
-  readonly target: Configuration
+  readonly target: TableState
   /** The final state in which the chart ends, if it does. */
   readonly ends: AnyStateNode | undefined
 }
 
 /** A configuration of a chart: a leaf state and its ancestors. */
-export interface Configuration {
+export interface TableState {
   readonly leaf: AnyStateNode
   /** A snapshot in this configuration; its context and children are ignored. */
   readonly template: AnyMachineSnapshot
@@ -44,15 +44,15 @@ export interface Configuration {
 /** A chart as a table: its initial move, and its configurations by leaf state. */
 export interface ChartTable {
   readonly start: Pick<TableTransition, 'steps' | 'target' | 'ends'>
-  readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
+  readonly configurations: ReadonlyMap<AnyStateNode, TableState>
 }
 
 /** Makes a chart's table; `undefined` for a chart that is not flat: with parallel states, history, or a nested final state. */
 export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   const nodes = statesOf(machine.root)
   if (!nodes.every(isFlat)) return undefined
-  const configurations = new Map<AnyStateNode, Configuration>()
-  const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
+  const configurations = new Map<AnyStateNode, TableState>()
+  const at = (leaf: AnyStateNode) => configurations.get(leaf) as TableState
   for (const leaf of nodes.filter(isInnermost)) configurations.set(leaf, configurationOf(machine, leaf, at))
   const path = initialPath(machine.root)
   return {
@@ -70,8 +70,8 @@ export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
 function configurationOf(
   machine: AnyStateMachine,
   leaf: AnyStateNode,
-  at: (leaf: AnyStateNode) => Configuration
-): Configuration {
+  at: (leaf: AnyStateNode) => TableState
+): TableState {
   const nodes = [leaf, ...ancestorsOf(leaf)]
   // Moves are made lazily, because their target configurations may not exist yet.
   const move = (transition: AnyTransitionDefinition): TableTransition => moveOf(transition, leaf, at)
@@ -112,7 +112,7 @@ function configurationOf(
 function moveOf(
   transition: AnyTransitionDefinition,
   leaf: AnyStateNode,
-  at: (leaf: AnyStateNode) => Configuration
+  at: (leaf: AnyStateNode) => TableState
 ): TableTransition {
   const { source, reenter, actions } = transition
   const [target] = transition.target ?? []
@@ -140,7 +140,7 @@ function moveOf(
 
 function targetOf(
   path: readonly AnyStateNode[],
-  at: (leaf: AnyStateNode) => Configuration
+  at: (leaf: AnyStateNode) => TableState
 ): Pick<TableTransition, 'target' | 'ends'> {
   const leaf = path.at(-1) as AnyStateNode
   return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
