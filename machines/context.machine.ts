@@ -278,7 +278,7 @@ function openTask() {
   return [{ type: 'noteTask', params }, { type: 'tellOpened', params }, 'spawnTask'] as const
 }
 
-/** Reads what a task is opened with from an event: the request itself, or the outcome of its negotiation. */
+/** Reads the opening of a task from an event: the request itself, or the outcome of its negotiation. */
 function openingOf(event: EventObject): Opening {
   return 'output' in event
     ? (event.output as Opening)

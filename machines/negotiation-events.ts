@@ -45,7 +45,7 @@ export type StandingOffer = { offerId: string; round: number; terms: Negotiation
 
 /**
  * The input of the author's logic for one request. `round` counts the offers of both sides, including a proposal in this request.
- * `memory` is what the logic gave with its last answer in this negotiation: the snapshot of its chart, if it is one.
+ * `memory` is the value that came with the last answer of the logic in this negotiation: the snapshot of its chart, if it is one.
  */
 export type Matter = {
   request: ContextRequest

@@ -21,7 +21,7 @@ type Situation = { context: NegotiationContext }
 
 /**
  * `round`: number of offers so far, by either side. `standing`: the agent's open offer. `requests`: the current request, then those that
- * wait. `memory`: what the author's logic wants back for the next request; null or missing if nothing.
+ * wait. `memory`: a value of the author's logic for the next request; null or missing if there is none.
  */
 export type NegotiationContext = NegotiationLimits & {
   round: number
@@ -184,7 +184,7 @@ function emitDecision<Cause>(decisionIn: (situation: Situation & { event: Cause 
   return { type: 'tell' as const, params }
 }
 
-/** Action that keeps what the author's logic wants back. */
+/** Action that keeps the memory of the author's logic. */
 function remembers() {
   return { type: 'remember' as const, params: opinionOf }
 }

@@ -26,7 +26,7 @@ export type ClientMessage = { message: Message; request?: RequestDetails }
 
 /**
  * The answer, as the open question's schema parsed it. An event that has one has been validated already. `question`: the id of the state
- * of the work that asked.
+ * of the work with the question.
  */
 export type ParsedAnswer = { answer?: unknown; question?: string }
 

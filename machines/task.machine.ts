@@ -73,10 +73,10 @@ export const taskMachine = setup({
     isRejection: (_, outcome: WorkOutcome) => outcome.state === 'rejected'
   },
   actions: {
-    tellStatus: emit((_, told: EmittedStatus) => ({
+    tellStatus: emit((_, status: EmittedStatus) => ({
       type: 'status.changed',
-      state: told.state,
-      ...statusContentOf(told.event)
+      state: status.state,
+      ...statusContentOf(status.event)
     })),
     tellArtifact: emit((_, produced: Produced) => ({ ...produced, type: 'artifact.produced' })),
     tellArtifacts: enqueueActions(({ enqueue }, { artifacts }: Completion) => {

@@ -34,7 +34,7 @@ interface Services {
 }
 
 /**
- * Evaluates properties on what is told of tasks: the rules of A2A, and the agent's own. Counts each violation, once for each task and property,
+ * Evaluates properties on the updates of tasks: the rules of A2A, and the agent's own. Counts each violation, once for each task and property,
  * and logs it. A restored task gets its earlier events from the store; if they are not all there, it is not observed.
  */
 export class PropertyWatch implements Observer {
@@ -66,7 +66,7 @@ export class PropertyWatch implements Observer {
   #onEvent(key: ContextKey, event: TaskEvent): void {
     const tasks = this.#contexts.get(key)
     const watched = tasks?.find(({ taskId }) => taskId === event.taskId) ?? this.#enter(key, event, tasks)
-    if (watched.standing) this.#hear(key, watched, event)
+    if (watched.standing) this.#evaluate(key, watched, event)
     else watched.waiting?.push(event)
     if (isEnd(event.update)) this.#leave(key, watched)
   }
@@ -93,16 +93,16 @@ export class PropertyWatch implements Observer {
     try {
       earlier = await readAllEvents(this.#services.store, key, watched.taskId, count)
     } catch {
-      // The store says by itself that it fails. The task is not observed.
+      // The store reports its own failure. The task is not observed.
     }
     watched.waiting = undefined
     if (earlier.length < count) return
     watched.standing = this.#monitor.start
-    for (const event of earlier) this.#hear(key, watched, event, false)
-    for (const event of waiting) this.#hear(key, watched, event)
+    for (const event of earlier) this.#evaluate(key, watched, event, false)
+    for (const event of waiting) this.#evaluate(key, watched, event)
   }
 
-  #hear(key: ContextKey, watched: Watched, event: TaskEvent, isNew = true): void {
+  #evaluate(key: ContextKey, watched: Watched, event: TaskEvent, isNew = true): void {
     const before = watched.standing
     if (!before) return
     try {

@@ -235,7 +235,7 @@ function nameOf(state: string): string {
   return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
 }
 
-/** Whether a runtime can serve calls: what `/readyz` answers. */
+/** Whether a runtime can serve calls: the answer of `/readyz`. */
 export type Health =
   | { readonly isReady: true }
   | {
@@ -306,7 +306,7 @@ export class CountWriter {
     )
   }
 
-  /** Stores what was counted so far. Resolves when it is stored. */
+  /** Stores all counts so far. Resolves when they are stored. */
   flush(): Promise<void> {
     const { store, clock, logger } = this.#services
     clock.clearTimeout(this.#timer)

@@ -73,7 +73,7 @@ export interface RuntimeOptions {
   /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
   /**
-   * Evaluates properties on what clients are told: rules of A2A, and those of the agent's `properties` whose terms are all `told`. Violations
+   * Evaluates properties on the updates that clients get: rules of A2A, and those of the agent's `properties` whose terms are all about updates. Violations
    * are counted in the metrics and logged; they change no task. Default false.
    */
   readonly observeProperties?: boolean
@@ -165,7 +165,7 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly hasTenants: boolean
   /** Counts requests that a server refuses or ignores. Operations count their own calls. */
   readonly countRejected: CountRejected
-  /** Counts what servers refuse, and their connections. */
+  /** Counts refusals and connections of servers. */
   readonly counters: Counters
   /** Bytes of incomplete or unparsed messages, of all servers. */
   readonly unfinished: SharedLimit
@@ -173,7 +173,7 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly largeAnswers: AnswerBudget
   /** Fair scheduling of parsing, by the costs of `readingCost`, and of calls. */
   readonly scheduler: CallScheduler
-  /** The sharer of a caller in the limit of connections. `tenant` is that of the connection's path, if any. */
+  /** The owner of a connection in the limit of connections. `tenant` is that of the connection's path, if any. */
   readonly ownerOf: (principal: Principal | undefined, tenant: string | undefined) => Owner
 }
 

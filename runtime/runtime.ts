@@ -1,9 +1,21 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
-import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
-import { type OperationName, type OperationRequests, OPERATIONS } from '../machines/protocol/operations.ts'
+import type { Task } from '../machines/protocol/objects.ts'
+import {
+  type OperationName,
+  type OperationRequests,
+  type OperationResults,
+  OPERATIONS,
+  type StreamingName
+} from '../machines/protocol/operations.ts'
 import type { Message } from '../machines/protocol/parts.ts'
-import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
-import { type CallContext, scopeOf, countRejected } from './access/call-context.ts'
+import {
+  type CallContext,
+  countRejected,
+  scopeOf,
+  type UncheckedCall,
+  type UncheckedOperations,
+  type UncheckedStream
+} from './access/call-context.ts'
 import { CallScheduler } from './access/call-scheduler.ts'
 import { limitsWith } from './access/limits.ts'
 import { ConnectionNames, Metering } from './access/quotas.ts'
@@ -59,23 +71,20 @@ import { Counters, type MetricSource } from './telemetry/counters.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
 import { CleanupTracker, TaskLoads } from './work/task-loads.ts'
 
+type RuntimeOperations = {
+  [Name in OperationName]: (
+    params: OperationRequests[Name],
+    call?: CallContext
+  ) => Name extends StreamingName
+    ? AsyncGenerator<OperationResults[Name], void, undefined>
+    : Promise<OperationResults[Name]>
+}
+
 /**
  * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire JSON, and answers
  * with wire JSON or a stream of it. Errors are `A2AError`s.
  */
-export interface Runtime {
-  sendMessage(params: OperationRequests['sendMessage'], call?: CallContext): Promise<SendMessageResponse>
-  sendStreamingMessage(
-    params: OperationRequests['sendStreamingMessage'],
-    call?: CallContext
-  ): AsyncGenerator<StreamResponse, void, undefined>
-  getTask(params: OperationRequests['getTask'], call?: CallContext): Promise<Task>
-  listTasks(params: OperationRequests['listTasks'], call?: CallContext): Promise<ListTasksResponse>
-  cancelTask(params: OperationRequests['cancelTask'], call?: CallContext): Promise<Task>
-  subscribeToTask(
-    params: OperationRequests['subscribeToTask'],
-    call?: CallContext
-  ): AsyncGenerator<StreamResponse, void, undefined>
+export interface Runtime extends RuntimeOperations {
   /**
    * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work. It is stored until
    * the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the task waits for no authorization,
@@ -105,23 +114,6 @@ export interface Runtime {
    * a task that is canceled at once. Waits for the answer to a message of the name that is being negotiated.
    */
   cancelNamed(name: string, message: Message, call?: CallContext): Promise<Task>
-  createTaskPushNotificationConfig(
-    params: OperationRequests['createTaskPushNotificationConfig'],
-    call?: CallContext
-  ): Promise<TaskPushNotificationConfig>
-  getTaskPushNotificationConfig(
-    params: OperationRequests['getTaskPushNotificationConfig'],
-    call?: CallContext
-  ): Promise<TaskPushNotificationConfig>
-  listTaskPushNotificationConfigs(
-    params: OperationRequests['listTaskPushNotificationConfigs'],
-    call?: CallContext
-  ): Promise<ListTaskPushNotificationConfigsResponse>
-  deleteTaskPushNotificationConfig(
-    params: OperationRequests['deleteTaskPushNotificationConfig'],
-    call?: CallContext
-  ): Promise<Record<string, never>>
-  getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
   /** The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does not exist. */
   agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
   /** The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that fails. */
@@ -149,7 +141,7 @@ export interface Runtime {
    * for inspectors, and costs nothing without observers.
    */
   observe(observer: Observer): Observation
-  /** Resolves when everything decided so far is committed and told. Servers wait for it before they close. */
+  /** Resolves when everything decided so far is committed and published. Servers wait for it before they close. */
   settled(): Promise<void>
   /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
   close(): Promise<void>
@@ -272,7 +264,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     metrics.stop()
     recoveryQueue.close()
     reads.close()
-    const told = webhooks?.close()
+    const delivered = webhooks?.close()
     // A node that has left has no shard to write to.
     await heat?.flush()
     await cluster?.leave()
@@ -281,7 +273,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const swept = upkeep.close()
     feeds.close(shutDown())
     await cleanUps.settled()
-    await Promise.all([erased, swept, told])
+    await Promise.all([erased, swept, delivered])
     await heat?.flush()
     await store.close()
   }
@@ -360,38 +352,33 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
 export type { RuntimeOptions }
 
-type Operation<Result> = (params: unknown, call: CallContext) => Result
-type Answer = Operation<Promise<unknown>>
-type Stream = Operation<AsyncGenerator<unknown, void, undefined>>
-
 /**
  * A runtime with a span of kind `server` for each call, in the trace of the call, else below the active span. The span lasts as long as
  * the caller waits, or reads the stream. Tasks that the call opens belong to its trace.
  */
 function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
-  const operations = runtime as unknown as Readonly<Record<OperationName, Operation<unknown>>>
-  const traced = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => {
-    const run = operations[name]
-    const spannedCall = (params: unknown, { binding, trace, signal }: CallContext): SpannedCall => ({
-      begin: () =>
-        telemetry.begin({
-          name: method,
-          kind: 'server',
-          parent: trace,
-          attributes: callAttributes(method, binding, params)
-        }),
-      binding,
-      signal
-    })
-    const within = (call: CallContext, { carrier }: TelemetrySpan): CallContext => ({ ...call, trace: carrier })
-    const answer: Answer = (params, call) =>
-      runInSpan(spannedCall(params, call), span => (run as Answer)(params, within(call, span)))
-    const stream: Stream = (params, call) =>
-      spannedStream(spannedCall(params, call), span => (run as Stream)(params, within(call, span)))
-    return [
-      name,
-      (params: unknown, call: CallContext = {}) => (streaming ? stream(params, call) : answer(params, call))
-    ]
+  const operations: UncheckedOperations = runtime
+  const spannedCall = (method: string, params: unknown, { binding, trace, signal }: CallContext): SpannedCall => ({
+    begin: () =>
+      telemetry.begin({
+        name: method,
+        kind: 'server',
+        parent: trace,
+        attributes: callAttributes(method, binding, params)
+      }),
+    binding,
+    signal
   })
-  return { ...runtime, ...(Object.fromEntries(traced) as Pick<Runtime, OperationName>) }
+  const within = (call: CallContext, { carrier }: TelemetrySpan): CallContext => ({ ...call, trace: carrier })
+  const traced = Object.entries(OPERATIONS).map(([method, operation]) => {
+    if (operation.streaming) {
+      const stream: UncheckedStream = (params, call) =>
+        spannedStream(spannedCall(method, params, call), span => operations[operation.name](params, within(call, span)))
+      return [operation.name, (params: unknown, call: CallContext = {}) => stream(params, call)]
+    }
+    const answer: UncheckedCall = (params, call) =>
+      runInSpan(spannedCall(method, params, call), span => operations[operation.name](params, within(call, span)))
+    return [operation.name, (params: unknown, call: CallContext = {}) => answer(params, call)]
+  })
+  return Object.assign({}, runtime, Object.fromEntries(traced))
 }

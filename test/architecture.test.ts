@@ -94,6 +94,7 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/cli/cluster/run-postgres.ts': 'the entry of a process',
   'adapters/cli/dev/fresh-module-hooks.ts': 'the entry of a thread: hooks of modules',
   'adapters/cli/open.ts': 'a command',
+  'adapters/cli/process/command-process.ts': 'the entry of a process',
   'adapters/cli/process/apart.ts': 'its importer is a process as soon as it is imported',
   'adapters/cli/talk/send.ts': 'a command',
   'adapters/client/browser/vite.config.ts': 'the configuration of a build',
@@ -104,6 +105,12 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/drawing/layout-thread.ts': 'the entry of a thread',
   'adapters/react/react.d.ts': 'types of an optional peer'
 }
+
+/** The words of an author that are participles. */
+const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 'typed']
+
+/** Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the page. */
+const TWICE = ['AgentProvider', 'Content', 'Question', 'ServeOptions', 'Step', 'choiceText', 'conversation', 'textOf']
 
 /** The page is rebuilt as a whole, and its small parts with it. */
 const PAGE = 'adapters/inspector/page/'
@@ -256,8 +263,11 @@ await t.test('imports between folders of the adapters go one way, including type
 })
 
 await t.test('adapters enter the runtime through its doors, which the guide lists', async t => {
-  const guide = readFileSync('docs/architecture.md', 'utf8')
-  const doors = Array.from(guide.matchAll(/^\| `(runtime\/[\w/-]+\.ts)` \| [^|]+ \|$/gm), ([, door = '']) => door)
+  const [, guide = ''] = readFileSync('docs/architecture.md', 'utf8').split(/^### The doors$/m)
+  const doors = Array.from(
+    guide.replace(/^## [^]*/m, '').matchAll(/^\| `(runtime\/[\w/-]+\.ts)` \| [^|]+ \|$/gm),
+    ([, door = '']) => door
+  )
   const entered = files
     .filter(({ path }) => path.startsWith('adapters/'))
     .flatMap(({ path, imports }) =>
@@ -401,6 +411,19 @@ await t.test('a short file is used in two folders, or has a reason; a folder has
     folders.filter(folder => folders.filter(other => other === folder).length < 2),
     []
   )
+})
+
+await t.test('an exported name is there once, and no function is named by a participle', async t => {
+  const exported =
+    /^export (?:async )?(?:function\*?|const|class|interface|type|abstract class|enum) ([A-Za-z_$][\w$]*)/gm
+  const places = new Map<string, Set<string>>()
+  for (const { path, text } of files.filter(({ path }) => !path.includes('.browser.')))
+    for (const [, name = ''] of text.matchAll(exported)) places.set(name, (places.get(name) ?? new Set()).add(path))
+  t.strictSame([...places].flatMap(([name, paths]) => (paths.size > 1 ? [name] : [])).toSorted(), TWICE.toSorted())
+  const participles = found(
+    /^export (?:async )?function\*? (?:[a-z]+ed|told|said|taken|given|made|known|kept|held|sent|seen|shown|run|read|beside)\b/gm
+  )
+  t.strictSame(participles.map(({ name }) => name.split(' ').at(-1) ?? '').toSorted(), PARTICIPLES)
 })
 
 await t.test('the lock file names no download addresses', async t => {

@@ -5,7 +5,6 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { OperationName } from '../../machines/protocol/operations.ts'
 import { type CallContext, countRejected } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
@@ -13,6 +12,8 @@ import type { Clock } from '../../runtime/ports/clock.ts'
 import type { WebhookBody } from '../../runtime/ports/webhook-sender.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { operationsOf } from '../json-rpc/dispatch.ts'
+import type { AnsweringMethod, StreamingMethod } from '../json-rpc/dialect.ts'
 import { activateExtensions, callOf, LEGACY_VERSION, sdkFailure } from './call-context.ts'
 import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
 
@@ -35,7 +36,6 @@ const OPTIONS: OptionKinds<RequestHandlerOptions> = {
   streamIdleMs: true
 }
 
-type Operation = (params: unknown, call: CallContext) => unknown
 type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
 
 /**
@@ -51,7 +51,7 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity))
     throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
-  const operations = runtime as unknown as Record<OperationName, Operation>
+  const operations = operationsOf(runtime)
   const { clock, countRejected: countRejection, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
@@ -59,23 +59,27 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
     countRejected(countRejection, call, params, () => withinLimits(params, limits))
 
   const answered =
-    <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
+    <Params, Answer>({ answer }: AnsweringMethod, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
         const call = { ...offered, ...callOf(context, telemetry) }
-        return read((await operations[name](checked(request.toJSON(params), call), call)) as object)
+        return read((await answer(checked(request.toJSON(params), call), call)) as object)
       } catch (error) {
         throw sdkFailure(error, params, context)
       }
     }
 
-  async function* eventsOf(name: OperationName, given: object, json: unknown, context: ServerCallContext): Stream {
+  async function* eventsOf(
+    { events }: StreamingMethod,
+    given: object,
+    json: unknown,
+    context: ServerCallContext
+  ): Stream {
     try {
       const call = callOf(context, telemetry)
       const params = checked(json, call)
-      const open = (signal?: AbortSignal) =>
-        operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
+      const open = (signal?: AbortSignal) => events(params, signal ? { ...call, signal } : call)
       for await (const event of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) yield sdkEvent(event)
     } catch (error) {
       throw sdkFailure(error, given, context)
@@ -84,39 +88,41 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
 
   // Activates at once, since the servers write their headers before they read the stream.
   const streamed =
-    <Params extends object>(name: OperationName, request: Codec<Params>) =>
+    <Params extends object>(method: StreamingMethod, request: Codec<Params>) =>
     (params: Params, context: ServerCallContext): Stream => {
       activateExtensions(context, extensions)
-      return eventsOf(name, params, request.toJSON(params), context)
+      return eventsOf(method, params, request.toJSON(params), context)
     }
 
   const { TaskPushNotificationConfig: PushConfig } = sdk
   return {
     getAgentCard: async () => sdk.AgentCard.fromJSON(await runtime.signedCard(interfaces)),
-    getAuthenticatedExtendedAgentCard: answered('getExtendedAgentCard', sdk.GetExtendedAgentCardRequest, json =>
-      sdk.AgentCard.fromJSON(json)
+    getAuthenticatedExtendedAgentCard: answered(
+      operations.GetExtendedAgentCard,
+      sdk.GetExtendedAgentCardRequest,
+      json => sdk.AgentCard.fromJSON(json)
     ),
-    sendMessage: answered('sendMessage', sdk.SendMessageRequest, sdkAnswer),
-    sendMessageStream: streamed('sendStreamingMessage', sdk.SendMessageRequest),
-    getTask: answered('getTask', sdk.GetTaskRequest, sdkTask),
-    listTasks: answered('listTasks', sdk.ListTasksRequest, sdkTasks),
-    cancelTask: answered('cancelTask', sdk.CancelTaskRequest, sdkTask),
-    resubscribe: streamed('subscribeToTask', sdk.SubscribeToTaskRequest),
-    createTaskPushNotificationConfig: answered('createTaskPushNotificationConfig', PushConfig, json =>
+    sendMessage: answered(operations.SendMessage, sdk.SendMessageRequest, sdkAnswer),
+    sendMessageStream: streamed(operations.SendStreamingMessage, sdk.SendMessageRequest),
+    getTask: answered(operations.GetTask, sdk.GetTaskRequest, sdkTask),
+    listTasks: answered(operations.ListTasks, sdk.ListTasksRequest, sdkTasks),
+    cancelTask: answered(operations.CancelTask, sdk.CancelTaskRequest, sdkTask),
+    resubscribe: streamed(operations.SubscribeToTask, sdk.SubscribeToTaskRequest),
+    createTaskPushNotificationConfig: answered(operations.CreateTaskPushNotificationConfig, PushConfig, json =>
       PushConfig.fromJSON(json)
     ),
     getTaskPushNotificationConfig: answered(
-      'getTaskPushNotificationConfig',
+      operations.GetTaskPushNotificationConfig,
       sdk.GetTaskPushNotificationConfigRequest,
       json => PushConfig.fromJSON(json)
     ),
     listTaskPushNotificationConfigs: answered(
-      'listTaskPushNotificationConfigs',
+      operations.ListTaskPushNotificationConfigs,
       sdk.ListTaskPushNotificationConfigsRequest,
       json => sdk.ListTaskPushNotificationConfigsResponse.fromJSON(json)
     ),
     deleteTaskPushNotificationConfig: answered(
-      'deleteTaskPushNotificationConfig',
+      operations.DeleteTaskPushNotificationConfig,
       sdk.DeleteTaskPushNotificationConfigRequest,
       () => undefined
     )

@@ -32,7 +32,7 @@ export interface ModelAnswer<Output = string> extends WorkResult {
   /** The typed output, if the options have one; else the text. */
   readonly output: Output
   readonly finishReason: FinishReason
-  /** The messages to append to the prompt: what the model said, and the results of tools. */
+  /** The messages to append to the prompt: the output of the model, and the results of tools. */
   readonly messages: readonly ModelMessage[]
 }
 
@@ -52,7 +52,7 @@ export async function answerWithModel<Output extends AnyOutput = TextOutput>(
     tools = {},
     output,
     maxSteps = MAX_STEPS,
-    messages: told,
+    messages: givenMessages,
     history,
     artifact = {},
     showTools = true,
@@ -63,7 +63,7 @@ export async function answerWithModel<Output extends AnyOutput = TextOutput>(
     ...passedOn
   } = options
   const ai = await loadAi()
-  const prompt = told ?? (await conversation(work, history))
+  const prompt = givenMessages ?? (await conversation(work, history))
   const { runtimeContext, experimental_sandbox } = options as LaterOptions
   const own = { tools, toolApproval, toolsContext, runtimeContext }
   const held = new Map<string, HeldBack>()
@@ -131,7 +131,7 @@ class AnswerArtifact {
   /** The text of the completed calls. */
   readonly #completed: Part[] = []
   #chunks = 0
-  /** The artifact on the task, compared with `#said`; unknown before the first call of a run. */
+  /** The artifact on the task, compared with `#completed`; unknown before the first call of a run. */
   #there: 'nothing' | 'this' | 'another' | undefined
 
   constructor(
@@ -142,7 +142,7 @@ class AnswerArtifact {
     this.#about = { artifactId, name }
   }
 
-  /** Adds what a completed call said, in this run or an earlier one. */
+  /** Adds the output of a completed call, in this run or an earlier one. */
   add({ parts, chunks }: AnswerOutput): void {
     for (const part of parts) addTo(this.#completed, part)
     this.#chunks += chunks
@@ -155,12 +155,12 @@ class AnswerArtifact {
     return new AnswerStream({
       lead,
       chunksBefore: this.#chunks,
-      say: (parts, isLast) => this.#say(parts, isLast, emit),
+      emit: (parts, isLast) => this.#emitChunk(parts, isLast, emit),
       signal
     })
   }
 
-  #say(parts: Part[], isLast: boolean, emit: WorkStepArguments['emit']): void {
+  #emitChunk(parts: Part[], isLast: boolean, emit: WorkStepArguments['emit']): void {
     const append = this.#there === 'this'
     if (parts.length === 0 && !(isLast && this.#there === 'another')) return
     const content = append

@@ -150,9 +150,9 @@ const KEYS = ['inputTokens', 'outputTokens', 'totalTokens'] as const
 
 /** The sum over several calls, without what none of them reports. */
 export function sumUsage(usages: readonly { readonly [key in (typeof KEYS)[number]]?: number | undefined }[]): Usage {
-  const told = KEYS.map(key => [key, usages.flatMap(usage => usage[key] ?? [])] as const)
+  const reported = KEYS.map(key => [key, usages.flatMap(usage => usage[key] ?? [])] as const)
   return Object.fromEntries(
-    told
+    reported
       .filter(([, counts]) => counts.length > 0)
       .map(([key, counts]) => [key, counts.reduce((sum, count) => sum + count)])
   )

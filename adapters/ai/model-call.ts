@@ -116,7 +116,7 @@ function callOf(
           : []
       )
     : []
-  // The messages already say what is wrong with an invalid call.
+  // The messages already contain the error of an invalid call.
   const calls = own.filter(call => !('invalid' in call && call.invalid)).map(plainCall)
   return {
     messages: response.messages,
@@ -149,7 +149,7 @@ interface PlaceInAnswer {
   /** The number of chunks of the answer so far. */
   readonly chunksBefore: number
   /** Emits a chunk. `isLast`: it ends the answer. */
-  readonly say: (parts: Part[], isLast: boolean) => void
+  readonly emit: (parts: Part[], isLast: boolean) => void
   readonly signal: AbortSignal
 }
 
@@ -178,13 +178,13 @@ export class AnswerStream {
     addTo(this.#parts, part)
     if (this.#held) addTo(this.#ready, this.#held)
     this.#held = part
-    this.#flush ??= setImmediate(() => this.#sayReady())
+    this.#flush ??= setImmediate(() => this.#emitReady())
   }
 
   /** Emits the rest. */
   end(isLast: boolean): void {
     if (this.#held) addTo(this.#ready, this.#held)
-    this.#say(isLast)
+    this.#emit(isLast)
   }
 
   /** Emits nothing more. */
@@ -192,15 +192,15 @@ export class AnswerStream {
     clearImmediate(this.#flush)
   }
 
-  #sayReady(): void {
+  #emitReady(): void {
     this.#flush = undefined
     const shortest = 2 ** Math.floor((this.#place.chunksBefore + this.#chunks) / CHUNKS_OF_A_LENGTH)
-    if (!this.#place.signal.aborted && lengthOf(this.#ready) >= shortest) this.#say(false)
+    if (!this.#place.signal.aborted && lengthOf(this.#ready) >= shortest) this.#emit(false)
   }
 
-  #say(isLast: boolean): void {
+  #emit(isLast: boolean): void {
     this.#chunks += 1
-    this.#place.say(this.#ready, isLast)
+    this.#place.emit(this.#ready, isLast)
     this.#ready = []
   }
 }

@@ -28,7 +28,7 @@ export interface ToolSurroundings extends OwnTools {
 
 /**
  * Executes the calls of a model, and gives their results for the next prompt. Calls that need no client run first, in parallel. Then the
- * client is asked about the others, one by one. Then the approved ones run. Each call is a step.
+ * client decides about the others, one by one. Then the approved ones run. Each call is a step.
  */
 export async function toolResults(
   ai: Ai,
@@ -43,7 +43,7 @@ export async function toolResults(
   } = surroundings
   const toolOf = ({ toolName }: ToolCall): AiTool | undefined =>
     Object.hasOwn(tools, toolName) ? tools[toolName] : undefined
-  const isAsked = (call: ToolCall) => toolOf(call)?.execute === undefined
+  const isForClient = (call: ToolCall) => toolOf(call)?.execute === undefined
   const run = async (call: ToolCall) => {
     const { toolName } = call
     const tool = toolOf(call) as AiTool
@@ -71,8 +71,8 @@ export async function toolResults(
   }
   const waiting = new Set(approvals.map(({ call }) => call.toolCallId))
   const free = calls.filter(({ toolCallId }) => !waiting.has(toolCallId))
-  const content: ToolContent = await Promise.all(free.filter(call => !isAsked(call)).map(run))
-  const approved = free.filter(isAsked)
+  const content: ToolContent = await Promise.all(free.filter(call => !isForClient(call)).map(run))
+  const approved = free.filter(isForClient)
   for (const request of approvals) {
     const { isDenied, reason } = request
     const decision = isDenied
@@ -94,8 +94,8 @@ export async function toolResults(
         })
       )
   }
-  for (const call of approved.filter(isAsked)) content.push(await ask(call))
-  return content.concat(await Promise.all(approved.filter(call => !isAsked(call)).map(run)))
+  for (const call of approved.filter(isForClient)) content.push(await ask(call))
+  return content.concat(await Promise.all(approved.filter(call => !isForClient(call)).map(run)))
 }
 
 function resultOf({ toolCallId, toolName }: ToolCall, output: ToolOutput): ToolContent[number] {

@@ -51,9 +51,9 @@ function shown(ai: Ai, own: OwnTools, name: string, tool: AiTool, held: Map<stri
       return result?.success === false ? result : { success: true, value }
     }
   })
-  const isNeeded = async (input: unknown, asked: ApprovalOptions) => {
-    const decision = heldBack(await statusOf(ai, own, name, tool, input, asked))
-    if (decision) held.set(asked.toolCallId, decision)
+  const isNeeded = async (input: unknown, options: ApprovalOptions) => {
+    const decision = heldBack(await statusOf(ai, own, name, tool, input, options))
+    if (decision) held.set(options.toolCallId, decision)
     return decision !== undefined
   }
   return {
@@ -70,10 +70,10 @@ async function statusOf(
   name: string,
   tool: AiTool,
   value: unknown,
-  asked: ApprovalOptions
+  options: ApprovalOptions
 ): Promise<ToolApprovalStatus> {
   const { tools, toolApproval, toolsContext, runtimeContext } = own
-  const { toolCallId, messages } = asked
+  const { toolCallId, messages } = options
   const input = await inputOf(ai, tool, value)
   if (typeof toolApproval === 'function')
     return toolApproval({
@@ -89,7 +89,7 @@ async function statusOf(
   if (decide !== undefined) return decide
   const { needsApproval } = tool
   if (typeof needsApproval !== 'function') return needsApproval ? 'user-approval' : undefined
-  const isNeeded = await needsApproval(input, Object.assign(asked, { context: await toolContextOf(ai, own, name) }))
+  const isNeeded = await needsApproval(input, Object.assign(options, { context: await toolContextOf(ai, own, name) }))
   return isNeeded ? 'user-approval' : undefined
 }
 
@@ -159,7 +159,7 @@ interface Surroundings {
 
 /** Decides about a call of any tool. The input is that after the tool's schema. */
 type DecideOnCall = (
-  asked: Surroundings & {
+  call: Surroundings & {
     readonly toolCall: ToolCall & { readonly input: Anything }
     readonly tools: ToolSet
     readonly toolsContext: Anything
@@ -169,7 +169,7 @@ type DecideOnCall = (
 /** Decides about a call of one tool. */
 type DecideOnTool = (
   input: Anything,
-  asked: Surroundings & { readonly toolCallId: string; readonly toolContext: Anything }
+  options: Surroundings & { readonly toolCallId: string; readonly toolContext: Anything }
 ) => Answered
 
 /** Which calls need approval: one function for all tools, or a status or a function by the name of the tool. It overrides `needsApproval`. */
@@ -196,7 +196,7 @@ export interface ToolApprovalRequest {
   readonly call: ToolCall
   /** Whether the provider of the model executes it. */
   readonly isProviders: boolean
-  /** Whether the option `toolApproval` denied it, so that the client is not asked. */
+  /** Whether the option `toolApproval` denied it, so that the client gets no question. */
   readonly isDenied?: boolean
   /** Why it needs approval, or was denied. */
   readonly reason?: string

@@ -5,7 +5,7 @@ import { TRY_AGAIN_MS, type NodeLink } from './link/link.ts'
 import type { Placement } from './placement/placement.ts'
 import type { Shards } from './shards.ts'
 
-/** The pause before a node is asked again for a task that it does not have. */
+/** The pause before another request to a node for a task that it does not have. */
 const AGAIN_MS = 50
 
 /** A task with listeners on this node. */
@@ -64,7 +64,7 @@ export class Following {
     for (const task of this.#tasks.values()) this.#place(task)
   }
 
-  /** Tells the listeners of tasks in shards that this node has got their newest generation. */
+  /** Notifies the listeners of tasks in shards that this node has got their newest generation. */
   gained(shards: readonly number[]): void {
     this.moved()
     for (const task of this.#tasks.values())
@@ -93,19 +93,19 @@ export class Following {
   #watch(task: Followed, address: string, shard: number): void {
     const { member, linkTo } = this.#services
     const { taskId, scope } = task
-    const { stop } = linkTo(address).ask({ watch: taskId, shard, scope }, answer => {
+    const { stop } = linkTo(address).request({ watch: taskId, shard, scope }, answer => {
       if (typeof answer === 'object' && 'told' in answer) return member.publish(taskId, answer.told)
       if (typeof answer === 'object' && 'advanced' in answer) return member.advance(taskId, answer.advanced)
       task.source = undefined
       if (linkTo(address).fault === undefined) return this.#again(task, () => this.#place(task))
-      // The node cannot be asked for a while. Until then the listeners read the store, as after each attempt.
+      // The node cannot be used for a while. Until then the listeners read the store, as after each attempt.
       this.#again(task, () => this.#place(task), TRY_AGAIN_MS)
       this.#advance(task).catch(() => {})
     })
     task.source = { address, stop }
   }
 
-  /** The owner may have told the last event before this node asked, or the store is away. */
+  /** The owner may have published the last event before the request of this node, or the store is away. */
   #catchUp(task: Followed): void {
     this.#advance(task).catch(() => this.#again(task, () => this.#catchUp(task)))
   }
@@ -116,11 +116,11 @@ export class Following {
     if (generation !== undefined) member.advance(taskId, generation)
   }
 
-  #again(task: Followed, look: () => void, pauseMs = AGAIN_MS): void {
+  #again(task: Followed, retry: () => void, pauseMs = AGAIN_MS): void {
     const { clock } = this.#services
     if (this.#tasks.get(task.taskId) !== task) return
     clock.clearTimeout(task.timer)
-    task.timer = clock.setTimeout(look, pauseMs)
+    task.timer = clock.setTimeout(retry, pauseMs)
   }
 
   #leave(task: Followed): void {

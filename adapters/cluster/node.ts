@@ -21,7 +21,7 @@ import { webSockets, type ListenPlace, type Network } from './link/network.ts'
 import type { Placement, Seat } from './placement/placement.ts'
 import { Shards } from './shards.ts'
 
-/** How long a change waits for an owner of its shard, and the pause between two looks. */
+/** How long a change waits for an owner of its shard, and the pause between two attempts. */
 const WAIT_MS = 30_000
 const LOOK_MS = 20
 
@@ -69,7 +69,7 @@ export class ClusterNode implements Cluster {
     this.store = this.shards.viewOf(options.store)
   }
 
-  /** Listens for other nodes, then takes part. Call it after `createRuntime`. Rejects if the address is taken. */
+  /** Listens for other nodes, then takes part. Call it after `createRuntime`. Rejects if the address is in use. */
   async open(): Promise<void> {
     const { address, listen, secret, placement } = this.#options
     const { hostname, port } = new URL(address)
@@ -180,7 +180,7 @@ export class ClusterNode implements Cluster {
       },
       changed: () => {
         for (const [address, link] of this.#links) {
-          // A node that is only away from the database still answers what it was asked.
+          // A node that is only away from the database still answers open requests.
           if (this.#options.placement.nodes.includes(address) || !link.isIdle) continue
           link.close()
           this.#links.delete(address)
@@ -217,7 +217,7 @@ export class ClusterNode implements Cluster {
     }
   }
 
-  /** Resolves before the next look for an owner, or when the node has left. */
+  /** Resolves before the next search for an owner, or when the node has left. */
   #pause(): Promise<void> {
     return new Promise(resolve => {
       const end = () => {
@@ -247,7 +247,7 @@ export class ClusterNode implements Cluster {
       : (this.shards.ofTask(place.taskId) ?? this.#shardOfTask(place.scope, place.taskId))
   }
 
-  /** The shard of a task whose id does not tell it. */
+  /** The shard of a task whose id does not contain it. */
   async #shardOfTask(scope: Scope, taskId: string): Promise<number | undefined> {
     const key = await this.#joined.contextOf(scope, taskId)
     return key && this.shards.of(key)
@@ -286,7 +286,7 @@ export class ClusterNode implements Cluster {
     }
   }
 
-  /** Resolves when a node withholds data, with what tells it that they are erased, and waits until it has done the same. */
+  /** Resolves when a node withholds data, with a function that reports their erasure, and waits until the node has done the same. */
   #withheldAt(node: string, whose: Erasure): Promise<(erased: boolean) => Promise<void>> {
     return new Promise(withheld => {
       const ended = new Promise<void>(resolve => {
@@ -296,12 +296,12 @@ export class ClusterNode implements Cluster {
           withheld(end)
         }
         const timer = this.clock.setTimeout(over, WITHHOLD_MS)
-        const asked = this.#linkTo(node).ask({ withhold: whose }, answer => {
+        const request = this.#linkTo(node).request({ withhold: whose }, answer => {
           if (typeof answer === 'object' && 'withheld' in answer) withheld(end)
           else over()
         })
         const end = (erased: boolean) => {
-          asked.say(erased)
+          request.sendErased(erased)
           return ended
         }
       })

@@ -64,7 +64,7 @@ export class BindingTest {
   readonly tasks = new Map<string, Task>()
   /** The ids of the tasks that messages opened. */
   readonly opened = new Set<string>()
-  /** The time after which the task of each message ended or asked. */
+  /** The time after which the task of each message ended or had a question. */
   readonly #stops = new Map<string, { readonly ms: number; readonly isEnd: boolean }>()
   /** The duration of streams that contained progress. */
   readonly tookMs = new Map<string, number>()
@@ -109,7 +109,7 @@ export class BindingTest {
       const { result, extensions } = await this.within(call, cut)
       this.#silences = 0
       for (const id of METHOD_ROWS[this.binding]) this.check(id, true, '', undefined)
-      this.hear({ method, streamed: false, value: result })
+      this.noteContent({ method, streamed: false, value: result })
       if (method === 'SendMessage' && isObject(result) && isTask(result.task))
         this.tasks.set(result.task.id, result.task)
       return { result, extensions }
@@ -178,9 +178,9 @@ export class BindingTest {
   }
 
   /** Records how a value is written. Since gRPC carries no JSON, only its fields are checked. */
-  hear(heard: EmittedContent): void {
-    noteEmitted(heard, (id, ...told) => {
-      if (this.binding !== 'GRPC' || id === 5 || id === 7) this.check(id, ...told)
+  noteContent(content: EmittedContent): void {
+    noteEmitted(content, (id, ...finding) => {
+      if (this.binding !== 'GRPC' || id === 5 || id === 7) this.check(id, ...finding)
     })
   }
 
@@ -228,11 +228,11 @@ export class BindingTest {
     this.tasks.set(id, task)
     ledger.learn('task')
     if (isTerminal(state)) ledger.learn('ended')
-    if (state === 'TASK_STATE_INPUT_REQUIRED') ledger.learn('asked')
+    if (state === 'TASK_STATE_INPUT_REQUIRED') ledger.learn('question')
     if (state === 'TASK_STATE_AUTH_REQUIRED') ledger.learn('auth')
   }
 
-  /** Records that the task of a message stopped by itself: it ended or asked. */
+  /** Records that the task of a message stopped by itself: it ended, or has a question. */
   noteStop(text: string, ms: number, isEnd: boolean): void {
     if (!this.#stops.has(text)) this.#stops.set(text, { ms, isEnd })
   }
@@ -401,7 +401,7 @@ export class StreamObserver {
         throw new Unanswered(event.message, { cause: event })
       }
       if (event === undefined) return 'ended'
-      this.#hear(event)
+      this.#noteEvent(event)
       if (holds()) return 'there'
       if (this.events.length >= MOST_EVENTS) return 'endless'
     }
@@ -422,9 +422,9 @@ export class StreamObserver {
     }
   }
 
-  #hear(value: unknown): void {
+  #noteEvent(value: unknown): void {
     const { trial, method } = this.#options
-    trial.hear({ method, streamed: true, value })
+    trial.noteContent({ method, streamed: true, value })
     const event = objectMembersOf(value)
     this.events.push(event as unknown as StreamResponse)
     const wasOver = this.course.isOver

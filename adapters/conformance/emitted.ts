@@ -36,8 +36,8 @@ export interface EmittedMember {
 export const OPAQUE: readonly string[] = ['metadata', 'data', 'params', 'header']
 
 /** All members of the values, except inside opaque ones. */
-export function membersOf(heard: readonly EmittedContent[]): EmittedMember[] {
-  return heard.flatMap(({ method, value }) => walk(value, method))
+export function membersOf(contents: readonly EmittedContent[]): EmittedMember[] {
+  return contents.flatMap(({ method, value }) => walk(value, method))
 }
 
 function walk(value: unknown, path: string): EmittedMember[] {
@@ -69,8 +69,8 @@ export function schemaOf({ method }: Pick<EmittedContent, 'method'>): Schema<unk
 }
 
 /** Records the format of a value (§5): names, enums, times, required fields, oneofs. */
-export function noteEmitted(heard: EmittedContent, note: Note): void {
-  const members = membersOf([heard])
+export function noteEmitted(content: EmittedContent, note: Note): void {
+  const members = membersOf([content])
   noteAll(
     note,
     1,
@@ -128,7 +128,7 @@ export function noteEmitted(heard: EmittedContent, note: Note): void {
     ({ value }) => typeof value === 'string',
     ({ value }) => !String(value).includes('\u{FFFD}')
   )
-  noteShape(heard, note)
+  noteShape(content, note)
 }
 
 /** Records whether a requirement holds for each of the members that it concerns. */
@@ -146,13 +146,15 @@ function noteAll(
 }
 
 /** Records decoding errors, each for its own requirement. */
-function noteShape(heard: EmittedContent, note: Note): void {
+function noteShape(content: EmittedContent, note: Note): void {
   // A deletion is confirmed by an empty object, null, or an answer without content (§3.1.10).
-  const value = heard.method === 'DeleteTaskPushNotificationConfig' ? (heard.value ?? {}) : heard.value
-  const { violations = [] } = tryDecode(schemaOf(heard), value, heard.method)
+  const value = content.method === 'DeleteTaskPushNotificationConfig' ? (content.value ?? {}) : content.value
+  const { violations = [] } = tryDecode(schemaOf(content), value, content.method)
   const listed =
-    heard.method === 'ListTasks' && isObject(heard.value)
-      ? ['tasks', 'nextPageToken', 'pageSize', 'totalSize'].filter(name => !Object.hasOwn(heard.value as object, name))
+    content.method === 'ListTasks' && isObject(content.value)
+      ? ['tasks', 'nextPageToken', 'pageSize', 'totalSize'].filter(
+          name => !Object.hasOwn(content.value as object, name)
+        )
       : []
   const oneof = violations.find(({ description }) => description.startsWith('must have exactly one of'))
   const parts = violations.find(({ field }) => field.endsWith('parts'))

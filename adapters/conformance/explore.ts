@@ -58,10 +58,10 @@ export class Exploration {
   readonly #covered = new Set<string>()
   readonly #openings: readonly Opening[]
 
-  /** `told` is called with each move. */
-  constructor(trial: BindingTest, told: (what: string) => void) {
+  /** `onMove` gets each move. */
+  constructor(trial: BindingTest, onMove: (what: string) => void) {
     this.#trial = trial
-    this.#onMove = told
+    this.#onMove = onMove
     this.#openings = trial.options.texts.flatMap(text =>
       OPENINGS.map(move => ({ text, move, led: new Map<string, Moves>(), tries: 0 }))
     )

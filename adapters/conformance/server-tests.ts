@@ -79,7 +79,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   const {
     clock = systemClock,
     signal = new AbortController().signal,
-    onMove: told = () => {},
+    onMove = () => {},
     missed = () => {},
     texts
   } = options
@@ -89,7 +89,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   const found = await cardInTime(url, options, bounds, clock, signal)
   const card = offeredIn(found.card)
   const { offers, notes } = offersIn(card, url, wanted)
-  const said = texts ?? (card.examples.length === 0 ? ['hello'] : card.examples.slice(0, MOST_TEXTS))
+  const usedTexts = texts ?? (card.examples.length === 0 ? ['hello'] : card.examples.slice(0, MOST_TEXTS))
   const trials: BindingTest[] = []
   const columns: Column[] = []
   for (const offer of offers) {
@@ -107,7 +107,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
     const trial = new BindingTest({
       ...offer,
       card,
-      texts: said,
+      texts: usedTexts,
       ledger,
       clock,
       bounds,
@@ -115,7 +115,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
       open,
       isKnown: access.places.length > 0 || hasHeaders(access)
     })
-    const exploration = new Exploration(trial, what => told(offer.binding, what))
+    const exploration = new Exploration(trial, what => onMove(offer.binding, what))
     trials.push(trial)
     if (await isThere(trial, access)) await exploration.run()
     await exploration.cleanUp()
@@ -152,7 +152,7 @@ async function cardInTime(
 /** The identity that an interface gets: credentials where the card wants them, if they may go there. */
 function accessTo(
   { url }: TestedInterface,
-  asked: string,
+  requestedUrl: string,
   { security }: TestedCard,
   { headers, credentials, credentialOrigins }: ServerTestOptions
 ): ServerTestTerms['access'] {
@@ -161,7 +161,7 @@ function accessTo(
     ...(credentials && { credentials }),
     ...(credentialOrigins && { credentialOrigins })
   }
-  return { ...given, places: mayReceive(asked, url, given) ? placesIn(security, credentials) : [] }
+  return { ...given, places: mayReceive(requestedUrl, url, given) ? placesIn(security, credentials) : [] }
 }
 
 function offersIn(
@@ -309,12 +309,13 @@ const CALLERS: Loaders = {
 /** A function that opens a caller of an interface, or the reason why there is none. Credentials are sent only where `connect` sends them. */
 export async function callerFor(
   { binding, url }: { binding: Binding; url: string },
-  { requestedUrl: asked, access, extensions }: ServerTestTerms,
+  { requestedUrl, access, extensions }: ServerTestTerms,
   callers = CALLERS
 ): Promise<((note: Note) => WireCaller) | string> {
   try {
     const refusal =
-      cardUrlRefusal(asked, url, access) ?? missingSupport(asked, binding, OPENERS['1.0'][binding]?.lacks, access)
+      cardUrlRefusal(requestedUrl, url, access) ??
+      missingSupport(requestedUrl, binding, OPENERS['1.0'][binding]?.lacks, access)
     if (refusal) throw refusal
     const make = await callers[binding]()
     const usual: WireTerms = { version: PROTOCOL_VERSION, extensions, access }

@@ -15,7 +15,7 @@ export class SubjectUnderTest {
   readonly sent: Message[] = []
   /** Its newest version. */
   task: Task = NO_TASK
-  /** Whether it was canceled: then its end says nothing about its work. */
+  /** Whether it was canceled. Its end is then no result of its work. */
   isCanceled = false
   /** The first version after its end. */
   atEnd: Task | undefined

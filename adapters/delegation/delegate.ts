@@ -115,13 +115,13 @@ interface ForwardOptions {
 
 /** Forwards events and questions of another agent to the work of a function or generator. `key` identifies the delegation in its task. */
 function forwardEvents(self: AnyActorRef, key: string, title: string, options: ForwardOptions): RemoteTaskListener {
-  const { progress: tells = true, artifacts: hands = true } = options
+  const { progress: forwardsProgress = true, artifacts: forwardsArtifacts = true } = options
   const work = self._parent
   const run = work && runOf(work)
-  let asked = new AbortController()
+  let openQuestion = new AbortController()
   const ask = (event: RemoteAsking, number: number) => {
-    asked = new AbortController()
-    run?.relay(questionOf(event, title), { key: `${key}/question/${number}`, signal: asked.signal }).then(
+    openQuestion = new AbortController()
+    run?.relay(questionOf(event, title), { key: `${key}/question/${number}`, signal: openQuestion.signal }).then(
       answer =>
         answer !== undefined &&
         self.send({ type: 'answer', message: messageIn(answer as Message | { message: Message }) }),
@@ -130,32 +130,32 @@ function forwardEvents(self: AnyActorRef, key: string, title: string, options: F
     )
   }
   return {
-    hear: (event, question) => {
+    handleEvent: (event, question) => {
       if (event.type === 'remote.artifact') {
         const {
           artifact: { artifactId, ...content },
           append,
           lastChunk
         } = event
-        if (hands)
+        if (forwardsArtifacts)
           run?.pass(artifact({ ...content, artifactId: digestOf('artifact', key, artifactId) }, { append, lastChunk }))
         return
       }
-      // The agent continues without an answer, or asks a new question.
-      asked.abort()
+      // The agent continues without an answer, or has a new question.
+      openQuestion.abort()
       if (event.type !== 'remote.status') return ask(event, question)
-      if (tells && event.message) run?.pass(progress(event.message))
+      if (forwardsProgress && event.message) run?.pass(progress(event.message))
     },
-    hearAgain: ask,
-    over: () => asked.abort(),
+    repeatQuestion: ask,
+    over: () => openQuestion.abort(),
     // Work that restarts after a crash resumes its delegations.
     goesOn: () => work?._parent?.getSnapshot().status === 'active'
   }
 }
 
 function questionOf({ type, message, refusal }: RemoteAsking, title: string): Question {
-  const asked = message ?? { parts: [{ text: `${title} needs an answer to go on.` }] }
-  const words = refusal === undefined ? asked : { ...asked, parts: [{ text: refusal }, ...asked.parts] }
+  const request = message ?? { parts: [{ text: `${title} needs an answer to go on.` }] }
+  const words = refusal === undefined ? request : { ...request, parts: [{ text: refusal }, ...request.parts] }
   return type === 'remote.input-required' ? inputRequired(words) : authRequired(words, { schema: notHere(title) })
 }
 

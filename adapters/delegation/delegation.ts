@@ -204,12 +204,12 @@ export class Delegation {
 
   async #take(events: AsyncIterable<StreamResponse>, task: RemoteTask): Promise<void> {
     const { host, taskId } = this.#options.place
-    let taken = 0
+    let count = 0
     for await (const event of events) {
       task.take(event)
       if (task.hasEnded) return
-      taken += 1
-      if (taken % AT_ONCE === 0) await new Promise<void>(resolve => host.afterCommit({ taskId, run: resolve }))
+      count += 1
+      if (count % AT_ONCE === 0) await new Promise<void>(resolve => host.afterCommit({ taskId, run: resolve }))
     }
   }
 

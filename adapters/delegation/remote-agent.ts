@@ -35,7 +35,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   const logic: RemoteAgent = remoteLogic(shared, {
     runOf: self => `${actorPathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,
     listenerOf: self => ({
-      hear: event => self._parent?.send(event),
+      handleEvent: event => self._parent?.send(event),
       over: () => {},
       goesOn: () => false
     }),
@@ -48,7 +48,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   return logic
 }
 
-/** The agent of some actor logic. Throws TypeError that says what to write instead. */
+/** The agent of some actor logic. Throws a TypeError with the code to write instead. */
 export function agentBehind(logic: RemoteAgent): PooledClient {
   const agent = agents.get(logic)
   if (!agent)

@@ -55,7 +55,7 @@ async function taskOf({
 }: Opening): Promise<Task | undefined> {
   try {
     const { tasks } = await client.listTasks({ contextId, pageSize: 100 }, { signal })
-    return tasks.find(({ history = [] }) => isOwnContext || history.some(said => said.messageId === messageId))
+    return tasks.find(({ history = [] }) => isOwnContext || history.some(message => message.messageId === messageId))
   } catch (error) {
     if (isNotDoneThere(error)) return undefined
     throw error
@@ -99,7 +99,7 @@ export async function deliverAnswer(delivery: Delivery): Promise<string | undefi
 /** Whether an answer has reached its task: it is in the history, or, without a history, the task's status has changed. */
 async function isDelivered({ client, answer, messageId, taskId, signal }: Delivery): Promise<boolean> {
   const { status, history = [] } = await client.getTask({ id: taskId }, { signal })
-  if (history.length > 0) return history.some(said => said.messageId === messageId)
+  if (history.length > 0) return history.some(message => message.messageId === messageId)
   return !isInterrupted(status.state) || digestOf(status) !== answer.to
 }
 

@@ -70,8 +70,8 @@ export class RecordKeeper {
     const row = journal.find(({ key }) => key === place.key)
     if (!row) return undefined
     const keeper = new RecordKeeper(place, row.value as RemoteRecord)
-    for (const [artifactId, told] of rowsBelow(`${place.key}/artifact/`, journal))
-      keeper.parts.set(artifactId, told as ForwardedParts)
+    for (const [artifactId, parts] of rowsBelow(`${place.key}/artifact/`, journal))
+      keeper.parts.set(artifactId, parts as ForwardedParts)
     return keeper
   }
 
@@ -85,9 +85,9 @@ export class RecordKeeper {
   }
 
   /** Records the forwarded parts of an artifact. */
-  changeParts(artifactId: string, told: ForwardedParts): void {
-    this.parts.set(artifactId, told)
-    keep(this.#place, `/artifact/${artifactId}`, told)
+  changeParts(artifactId: string, parts: ForwardedParts): void {
+    this.parts.set(artifactId, parts)
+    keep(this.#place, `/artifact/${artifactId}`, parts)
   }
 }
 
@@ -166,9 +166,9 @@ function newsOfTask({ artifacts = [], status }: Task, record: RecordKeeper): New
   return digestOf(status) === record.now.status ? news : [...news, { status }]
 }
 
-function newsOfArtifact(artifact: Artifact, { parts: told }: RecordKeeper): News[] {
+function newsOfArtifact(artifact: Artifact, { parts: forwarded }: RecordKeeper): News[] {
   const { parts } = artifact
-  const { count, digest } = told.get(artifact.artifactId) ?? NOTHING
+  const { count, digest } = forwarded.get(artifact.artifactId) ?? NOTHING
   if (count === 0 || following('', parts.slice(0, count)) !== digest)
     return [{ artifact, append: false, lastChunk: false }]
   return parts.length === count
@@ -186,7 +186,7 @@ function following(digest: string, parts: readonly Part[]): string {
   return parts.reduce((before, part) => digestOf(before, part), digest)
 }
 
-/** An event that asks for an answer. */
+/** An event that needs an answer. */
 export type RemoteAsking = Extract<RemoteEvent, RemoteQuestion>
 
 /**
@@ -207,7 +207,7 @@ export type RemoteEvent =
       readonly append: boolean
       readonly lastChunk: boolean
     })
-  /** The agent asks, and waits for the event {@link RemoteAnswer}. */
+  /** The agent has a question, and waits for the event {@link RemoteAnswer}. */
   | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.input-required' })
   /** The agent waits for an out-of-band authorization. It may also accept a {@link RemoteAnswer}. */
   | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.auth-required' })
@@ -215,7 +215,7 @@ export type RemoteEvent =
 /** A question of another agent. */
 export interface RemoteQuestion {
   readonly message: Message | undefined
-  /** Why the agent refused the previous answer: it asks again. */
+  /** The reason why the agent refused the previous answer to this question. */
   readonly refusal: string | undefined
 }
 

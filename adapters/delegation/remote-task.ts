@@ -9,9 +9,9 @@ import { type News, newsIn, type RecordKeeper, type RemoteAsking, type RemoteEve
 /** Receives the events of a delegated task. */
 export interface RemoteTaskListener {
   /** Receives an event, in the turn that records it. `question` is the number of the last question. */
-  hear(event: RemoteEvent, question: number): void
+  handleEvent(event: RemoteEvent, question: number): void
   /** Receives an open question again, after a restart of the process or of the work. */
-  hearAgain?(event: RemoteAsking, question: number): void
+  repeatQuestion?(event: RemoteAsking, question: number): void
   /** There are no more events. */
   over(): void
   /** Whether the task will be resumed although its actor was stopped. */
@@ -87,13 +87,13 @@ export class RemoteTask {
   /** Repeats an open question after a restart of the process or of the work. */
   takeUp(): void {
     const { question } = this.record.now
-    if (question && !question.isAnswered) this.#listener.hearAgain?.(question.event, question.number)
+    if (question && !question.isAnswered) this.#listener.repeatQuestion?.(question.event, question.number)
   }
 
   /** Repeats the question after the agent refused the answer. Returns `false` if none is open. */
   askAgain(refusal: string): boolean {
     const { question } = this.record.now
-    if (question) this.#ask({ ...question.event, refusal })
+    if (question) this.#openQuestion({ ...question.event, refusal })
     return question !== undefined
   }
 
@@ -105,29 +105,29 @@ export class RemoteTask {
 
   #pass(news: News, taskId: string): void {
     if ('status' in news) return this.#passStatus(news.status, taskId)
-    this.#hear({ type: 'remote.artifact', from: this.#from, taskId, ...news })
+    this.#notify({ type: 'remote.artifact', from: this.#from, taskId, ...news })
   }
 
   #passStatus({ state, message }: TaskStatus, taskId: string): void {
     const event = { from: this.#from, taskId, message }
     const type = QUESTIONS[state]
     this.record.change({ state, question: undefined })
-    if (type) this.#ask({ ...event, type, refusal: undefined })
+    if (type) this.#openQuestion({ ...event, type, refusal: undefined })
     else if (state === 'TASK_STATE_SUBMITTED' || state === 'TASK_STATE_WORKING')
-      this.#hear({ ...event, type: 'remote.status', state })
+      this.#notify({ ...event, type: 'remote.status', state })
   }
 
-  #ask(event: RemoteAsking): void {
+  #openQuestion(event: RemoteAsking): void {
     const number = this.record.now.questions + 1
     this.record.change({ questions: number, question: { number, event, isAnswered: false } })
-    this.#hear(event)
+    this.#notify(event)
   }
 
-  #hear(event: RemoteEvent): void {
+  #notify(event: RemoteEvent): void {
     this.passedOn += 1
     if (this.passedOn > MOST_EVENTS)
       throw new A2AError('InvalidAgentResponse', `It told more than ${MOST_EVENTS} events of one task.`)
-    this.#listener.hear(event, this.record.now.questions)
+    this.#listener.handleEvent(event, this.record.now.questions)
   }
 }
 

@@ -5,14 +5,8 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
-import {
-  FROM_START,
-  statesOf,
-  type TransitionCount,
-  transitionName,
-  transitionsOf,
-  UNKNOWN
-} from '../../runtime/xstate/transition-counter.ts'
+import { FROM_START, type TransitionCount, UNKNOWN } from '../../runtime/work-port.ts'
+import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/written-chart.ts'
 
 /** The id of one chart of an agent. `child:` and an actor's name are for charts that the work invokes or spawns. */
 type ChartId = 'work' | 'negotiation' | 'task' | 'context' | `child:${string}`
@@ -53,7 +47,7 @@ function isChart(logic: unknown): logic is AnyStateMachine {
 
 /** The transitions that tasks took in a chart. */
 export interface Heat {
-  /** Each transition of the chart, in its order; `count` is 0 if no task took it. `tested` says whether a test takes it, if that is known. */
+  /** Each transition of the chart, in its order; `count` is 0 if no task took it. `tested`: whether a test takes it, if that is known. */
   readonly transitions: readonly { readonly name: string; readonly count: number; readonly tested?: boolean }[]
   /** The states that were left, in the order of the chart: how often that was timed, and the mean time in the state before, in milliseconds. */
   readonly states: readonly { readonly state: string; readonly waits: number; readonly meanMs: number }[]
@@ -65,7 +59,7 @@ export interface Heat {
 export function heatOf({ root }: AnyStateMachine, counts: readonly TransitionCount[]): Heat {
   const total = (of: readonly TransitionCount[], member: 'count' | 'timed' | 'ms') =>
     of.reduce((sum, one) => sum + one[member], 0)
-  const named = (name: string) => counts.filter(({ taken }) => taken === name)
+  const named = (name: string) => counts.filter(count => count.taken === name)
   const states = statesOf(root).map(node => {
     const left = transitionsOf(node).flatMap(transition => named(transitionName(transition)))
     const waits = total(left, 'timed')

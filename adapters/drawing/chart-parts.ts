@@ -1,5 +1,5 @@
-import { writtenGuard } from '../../runtime/xstate/persisted-snapshot.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import { writtenGuard } from '../../runtime/xstate/written-chart.ts'
 
 /** An actor that a state invokes. */
 interface Invoked {

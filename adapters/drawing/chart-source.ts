@@ -1,7 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { jsonLoss } from '../../runtime/work-port.ts'
-import { writtenGuard } from '../../runtime/xstate/persisted-snapshot.ts'
-import { transitionsOf } from '../../runtime/xstate/transition-counter.ts'
+import { transitionsOf, writtenGuard } from '../../runtime/xstate/written-chart.ts'
 import { actionName, guardName, isAuthorName, isRoute } from './chart-parts.ts'
 
 type Config = Readonly<Record<string, unknown>>

@@ -5,7 +5,7 @@ import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf } from '.
 import { shownText } from './svg-element.ts'
 
 /**
- * Returns a function that says whether an arrow points up in a drawing. Drawings are read downwards: the initial state comes first, then
+ * Returns a function that decides whether an arrow points up in a drawing. Drawings are read downwards: the initial state comes first, then
  * the other states in the author's order. An arrow to an ancestor or a descendant does not point up.
  */
 function upwards(states: readonly OutlineState[]): (from: string, to: string) => boolean {
@@ -290,8 +290,8 @@ export function baseLine(index: number): number {
 }
 
 /** The label of a transition. The guard moves to a line of its own if one line would be too long; longer lines are truncated. */
-function labelOf(taken: LabelledTransition): TransitionLabel {
-  const lines = linesOf(taken)
+function labelOf(labelled: LabelledTransition): TransitionLabel {
+  const lines = linesOf(labelled)
     .flatMap(line => (widthOf(line, TEXT_SIZE) > LABEL_WIDTH ? line.split(/ (?=\[)/) : [line]))
     .map(line => cutText(LABEL_WIDTH, line, TEXT_SIZE))
   return {

@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
-import { statesOf, transitionsOf } from '../../runtime/xstate/transition-counter.ts'
+import { statesOf, transitionsOf } from '../../runtime/xstate/written-chart.ts'
 import { authorsGuard, occasionOf } from './chart-parts.ts'
 import { shownText } from './svg-element.ts'
 
@@ -118,11 +118,11 @@ const WORDS = new Set([
 
 /** An id for each text, of its letters and digits. No two are equal, and none is a word of mermaid's, or its name of a beginning or an end. */
 export function mermaidIds(texts: readonly string[]): string[] {
-  const taken = new Set([''])
+  const used = new Set([''])
   return texts.map(text => {
     let id = text.replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '_')
-    while (taken.has(id) || WORDS.has(id.toLowerCase()) || /_(?:start|end)$/.test(id)) id += '_'
-    taken.add(id)
+    while (used.has(id) || WORDS.has(id.toLowerCase()) || /_(?:start|end)$/.test(id)) id += '_'
+    used.add(id)
     return id
   })
 }

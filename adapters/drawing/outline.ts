@@ -1,5 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-counter.ts'
+import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/written-chart.ts'
 import { actionName, authorsGuard, guardName, isAuthorName } from './chart-parts.ts'
 
 /** An actor that a state invokes: its id, and the name of its logic, if any. */

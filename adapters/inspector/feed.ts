@@ -5,7 +5,7 @@ import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 
 /*
  * The inspector's feed: messages from the hub to its pages, as JSON text frames on a WebSocket at `/inspector/feed?token=TOKEN`. Those
- * from pages to the hub are in `from-page.ts`. Types only, so that code for the browser may import them.
+ * from pages to the hub are decoded at the end. Nothing of Node, so that code for the browser may import it.
  */
 
 /** A chart: one of taskchart's own, the work's, or that of an actor which the work invokes, by its source. */
@@ -226,7 +226,7 @@ interface Reload {
   readonly error: string | null
 }
 
-/** The author's code of a task ended with an error, while the agent is developed. Clients hear only that it did. */
+/** The author's code of a task ended with an error, while the agent is developed. Clients learn only that it did. */
 export interface CrashReport {
   readonly type: 'crash'
   readonly taskId: string

@@ -12,7 +12,7 @@ import {
   type HubObservation,
   shownAgent,
   type InspectionSink
-} from './looking.ts'
+} from './observation.ts'
 import { PageLink } from './page-link.ts'
 import { FrameLog } from './recorder/frame-log.ts'
 import type { Redact } from './recorder/seen-step.ts'
@@ -32,16 +32,16 @@ export const MOST_CRASHES = 100
 export interface HubOptions {
   readonly redact: Redact
   readonly draw: DrawChart
-  /** Records from the start and across reloads, also while nobody looks. Default: only while a page or a sink is there. */
+  /** Records from the start and across reloads, also without pages and sinks. Default: only while a page or a sink is there. */
   readonly alwaysRecord?: boolean
-  /** See `LISTED_A_MINUTE` in `looking`, the default. */
+  /** See `LISTED_A_MINUTE` in `observation`, the default. */
   readonly listedAMinute?: number
   /** The coverage of the agent's last test; `undefined` if unknown. */
   readonly coverage: () => Promise<ChartCoverage | undefined>
-  /** Runs the tests of the agent, unless they run already, and tells their progress. Default: pages cannot run them. */
-  readonly test?: (told: (progress: TestProgress) => void) => void
-  /** Proves the properties of the agent, unless that runs already, and tells the result. Default: pages cannot prove them. */
-  readonly prove?: (told: (progress: Proving) => void) => void
+  /** Runs the tests of the agent, unless they run already, and reports their progress. Default: pages cannot run them. */
+  readonly test?: (report: (progress: TestProgress) => void) => void
+  /** Proves the properties of the agent, unless that runs already, and reports the result. Default: pages cannot prove them. */
+  readonly prove?: (report: (progress: Proving) => void) => void
 }
 
 /**
@@ -97,13 +97,13 @@ export class Hub {
     }
   }
 
-  /** Tells the pages why the agent could not be reloaded; null once it can. */
+  /** Shows the pages why the agent could not be reloaded; null once it can. */
   showReloadError(trouble: string | null): void {
     this.#trouble = trouble
     this.#broadcast({ type: 'reload', error: trouble })
   }
 
-  /** Tells the pages with which error the author's code of a task ended. The newest one of each task is kept for later pages. */
+  /** Shows the pages the error with which the author's code of a task ended. The newest one of each task is kept for later pages. */
   crashed(taskId: string, error: string): void {
     const crash: CrashReport = { type: 'crash', taskId, error }
     this.#crashes.delete(taskId)
@@ -268,8 +268,8 @@ export class Hub {
     this.#timer = unrefTimer(this.#runtime.settings.clock.setTimeout(flush, FLUSH_MS))
   }
 
-  #eachPage(tell: (page: PageLink) => void): void {
-    for (const page of this.#pages) tell(page)
+  #eachPage(update: (page: PageLink) => void): void {
+    for (const page of this.#pages) update(page)
   }
 
   #broadcast(frame: FromHub): void {

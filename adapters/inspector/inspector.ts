@@ -207,12 +207,12 @@ export class Inspector implements SideApp {
     open.hub.use(runtime, url)
   }
 
-  /** Tells the pages why the agent could not be reloaded. */
+  /** Shows the pages why the agent could not be reloaded. */
   showReloadError(trouble: string): void {
     this.#served.hub.showReloadError(trouble)
   }
 
-  /** Tells the pages with which error the author's code of a task ended. Does nothing before it is served. */
+  /** Shows the pages the error with which the author's code of a task ended. Does nothing before it is served. */
   crashed(taskId: string, error: string): void {
     this.#open?.hub.crashed(taskId, error)
   }

@@ -87,7 +87,7 @@ export class PageLink implements TaskListener, ContextListener {
   #removedContexts = new Set<string>()
   /** The lists of which the page has nothing since the greeting: it keeps what it had until then. */
   #unsent = new Set<'tasks' | 'contexts'>()
-  /** The tasks that are not listed, since this was last told. */
+  /** The number of unlisted tasks since the last message about them. */
   #unlisted = 0
   #watched: Watched | undefined
   #frames: { readonly close: () => void; last: number } | undefined
@@ -217,37 +217,37 @@ export class PageLink implements TaskListener, ContextListener {
   }
 
   #sendSteps({ redact, stirred }: Shown, watched: Watched, { steps }: ContextRecord): void {
-    const told = watched.step === undefined || watched.step > steps.last ? steps.first - 1 : watched.step
-    const lost = steps.first - 1 - told
-    const seen = steps.from(told + 1, SHOWN_AT_ONCE)
-    watched.step = seen.at(-1)?.n ?? told
+    const lastSent = watched.step === undefined || watched.step > steps.last ? steps.first - 1 : watched.step
+    const lost = steps.first - 1 - lastSent
+    const seen = steps.from(lastSent + 1, SHOWN_AT_ONCE)
+    watched.step = seen.at(-1)?.n ?? lastSent
     if (lost > 0) this.send({ type: 'lost', what: 'steps', count: lost })
     if (seen.length > 0)
       this.send({ type: 'steps', contextId: watched.contextId, steps: seen.map(step => shownStep(step, redact)) })
     if (watched.step < steps.last) stirred()
   }
 
-  #sendFrames({ frames: { frames }, redact, stirred }: Shown, asked: { last: number }): void {
-    const lost = frames.first - 1 - asked.last
-    const seen = frames.from(asked.last + 1, SHOWN_AT_ONCE)
-    asked.last = seen.at(-1)?.n ?? asked.last
+  #sendFrames({ frames: { frames }, redact, stirred }: Shown, position: { last: number }): void {
+    const lost = frames.first - 1 - position.last
+    const seen = frames.from(position.last + 1, SHOWN_AT_ONCE)
+    position.last = seen.at(-1)?.n ?? position.last
     if (lost > 0) this.send({ type: 'lost', what: 'frames', count: lost })
     if (seen.length > 0) this.send({ type: 'frames', frames: seen.map(frame => shownFrame(frame, redact)) })
-    if (asked.last < frames.last) stirred()
+    if (position.last < frames.last) stirred()
   }
 
   #receive(text: string): void {
     const shown = this.#shown
     // Ignored before the greeting and during a reload: the page repeats its requests after `hello`.
     if (!shown) return
-    const asked = readRequest(text)
-    switch (asked?.type) {
+    const request = readRequest(text)
+    switch (request?.type) {
       case 'watch':
-        return this.#watch(shown, asked)
+        return this.#watch(shown, request)
       case 'frames':
-        return this.#askFrames(shown, asked.on)
+        return this.#watchFrames(shown, request.on)
       case 'authorize':
-        return this.#authorize(shown, asked.taskId, asked.data ?? null)
+        return this.#authorize(shown, request.taskId, request.data ?? null)
       case 'test':
         return shown.test()
       case 'prove':
@@ -255,7 +255,7 @@ export class PageLink implements TaskListener, ContextListener {
       case 'heat':
         return this.#sendTransitionCounts(shown)
       case 'nodes':
-        return this.#nodes(shown, asked.taskId ?? '')
+        return this.#nodes(shown, request.taskId ?? '')
       case undefined:
         return this.#socket.close(
           CLOSE_CODES.policy,
@@ -283,7 +283,7 @@ export class PageLink implements TaskListener, ContextListener {
     stirred()
   }
 
-  #askFrames({ frames }: Shown, isOn: boolean): void {
+  #watchFrames({ frames }: Shown, isOn: boolean): void {
     if (isOn) this.#frames ??= { close: frames.open(), last: frames.frames.last }
     else {
       this.#frames?.close()

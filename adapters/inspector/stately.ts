@@ -4,10 +4,10 @@ import { type ClientOptions, WebSocket } from 'ws'
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { LiveActors } from '../../runtime/telemetry-port.ts'
-import { writtenConfig } from '../../runtime/xstate/persisted-snapshot.ts'
+import { writtenConfig } from '../../runtime/xstate/written-chart.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 import type { Hub } from './hub.ts'
-import type { InspectionSink } from './looking.ts'
+import type { InspectionSink } from './observation.ts'
 import { type Redact, shownEvent } from './recorder/seen-step.ts'
 
 /** The pauses between attempts to connect: doubled from the first to the last. */
@@ -136,7 +136,7 @@ export class StatelySink implements InspectionSink {
   }
 
   began({ root }: LiveActors): void {
-    this.#tellAll(root)
+    this.#sendAll(root)
   }
 
   inspected(event: InspectionEvent): void {
@@ -146,7 +146,7 @@ export class StatelySink implements InspectionSink {
       return
     }
     if (event.type !== '@xstate.event' && event.type !== '@xstate.snapshot') return
-    if (this.#unborn.delete(ref.sessionId)) this.#tellActor(ref)
+    if (this.#unborn.delete(ref.sessionId)) this.#sendActor(ref)
     const shown = { ...event, event: shownEvent(event.event, this.#redact) }
     this.#inspect(
       shown.type === '@xstate.snapshot'
@@ -155,13 +155,13 @@ export class StatelySink implements InspectionSink {
     )
   }
 
-  #tellAll(ref: AnyActorRef): void {
-    this.#tellActor(ref)
+  #sendAll(ref: AnyActorRef): void {
+    this.#sendActor(ref)
     const { children = {} } = ref.getSnapshot() as { readonly children?: Readonly<Record<string, AnyActorRef>> }
-    for (const child of Object.values(children)) this.#tellAll(child)
+    for (const child of Object.values(children)) this.#sendAll(child)
   }
 
-  #tellActor(ref: AnyActorRef): void {
+  #sendActor(ref: AnyActorRef): void {
     const { id, sessionId, _parent: parent, system } = ref
     const snapshot = this.#snapshot(ref.getSnapshot())
     const actorRef = {
@@ -189,8 +189,8 @@ export class StatelySink implements InspectionSink {
 
   #snapshot(snapshot: unknown): unknown {
     const { status, value, context, output, error, input } = snapshot as Readonly<Record<string, unknown>>
-    const told = error instanceof Error ? error.message : error
-    return { status, ...(this.#redact({ value, context, output, input, error: told }) as object) }
+    const shownError = error instanceof Error ? error.message : error
+    return { status, ...(this.#redact({ value, context, output, input, error: shownError }) as object) }
   }
 }
 

@@ -40,7 +40,7 @@ export interface ChartCoverage {
   readonly failed?: readonly FailedWalk[]
 }
 
-/** The progress of the tests that a page asked for. */
+/** The progress of the tests that a page requested. */
 export interface TestProgress {
   readonly type: 'testing'
   readonly isRunning: boolean
@@ -54,7 +54,7 @@ export interface TestProgress {
 
 /** A counterexample: its steps, the opening first. */
 export interface ShownWalk {
-  /** `told`: what the step tells clients and sends to actors, in words. */
+  /** Each step, with what it sends to clients and actors, in words. */
   readonly steps: readonly (TestedStep & { readonly told: string })[]
   /** How many of the last steps repeat for ever. */
   readonly loops: number
@@ -86,7 +86,7 @@ export interface ShownProof {
   readonly verdicts: readonly ShownVerdict[]
 }
 
-/** The proof that a page asked for, or that it still runs. */
+/** The proof that a page requested, or that it still runs. */
 export interface Proving {
   readonly type: 'proving'
   readonly isRunning: boolean

@@ -49,9 +49,14 @@ export type RestCall =
   | { readonly streaming: true; readonly events: (call: CallContext) => AsyncGenerator<object, void, undefined> }
 
 /** A method that clients call. It answers once, or with a stream. */
-export type Method =
-  | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
-  | {
-      readonly streaming: true
-      readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined>
-    }
+export type Method = AnsweringMethod | StreamingMethod
+
+export interface AnsweringMethod {
+  readonly streaming: false
+  readonly answer: (params: unknown, call: CallContext) => Promise<unknown>
+}
+
+export interface StreamingMethod {
+  readonly streaming: true
+  readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined>
+}

@@ -1,9 +1,14 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { OPERATIONS, type OperationMethod, type OperationName } from '../../machines/protocol/operations.ts'
+import {
+  OPERATIONS,
+  type OperationMethod,
+  type OperationName,
+  type StreamingName
+} from '../../machines/protocol/operations.ts'
 import { normaliseVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
-import { type CallContext, countRejected } from '../../runtime/access/call-context.ts'
+import { countRejected, type UncheckedOperations } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
-import type { Dialect, Method } from './dialect.ts'
+import type { AnsweringMethod, Dialect, Method, StreamingMethod } from './dialect.ts'
 
 /**
  * The method for a request without a version, from the dialects. If two dialects have the name, as 0.1 and 0.3 have `tasks/get`, the
@@ -34,19 +39,38 @@ function combineMethods(first: Method, second: Method, isFirst: Required<Dialect
 }
 
 /** The operations of A2A 1.0 by their JSON-RPC methods (§5.3). */
-export type Operations = Readonly<Record<OperationMethod, Method>>
+export type Operations = {
+  readonly [Name in OperationMethod]: (typeof OPERATIONS)[Name]['streaming'] extends true
+    ? StreamingMethod
+    : AnsweringMethod
+}
 
 /** Returns the method of a name for a value of `A2A-Version`; `undefined` if there is none. */
 export type Methods = (name: string, version: string) => Method | undefined
 
 /** The operations of a runtime as methods. */
-export function operationsOf(runtime: Runtime): Operations {
-  const calls = runtime as unknown as Record<OperationName, (params: unknown, call: CallContext) => unknown>
-  const methods = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => {
-    const call = (params: unknown, call: CallContext) => calls[name](params, call)
-    return [method, streaming ? { streaming, events: call } : { streaming, answer: call }]
+export function operationsOf(runtime: UncheckedOperations): Operations {
+  const answering = ({ name }: { readonly name: Exclude<OperationName, StreamingName> }): AnsweringMethod => ({
+    streaming: false,
+    answer: (params, call) => runtime[name](params, call)
   })
-  return Object.fromEntries(methods) as Operations
+  const streaming = ({ name }: { readonly name: StreamingName }): StreamingMethod => ({
+    streaming: true,
+    events: (params, call) => runtime[name](params, call)
+  })
+  return {
+    SendMessage: answering(OPERATIONS.SendMessage),
+    SendStreamingMessage: streaming(OPERATIONS.SendStreamingMessage),
+    GetTask: answering(OPERATIONS.GetTask),
+    ListTasks: answering(OPERATIONS.ListTasks),
+    CancelTask: answering(OPERATIONS.CancelTask),
+    SubscribeToTask: streaming(OPERATIONS.SubscribeToTask),
+    CreateTaskPushNotificationConfig: answering(OPERATIONS.CreateTaskPushNotificationConfig),
+    GetTaskPushNotificationConfig: answering(OPERATIONS.GetTaskPushNotificationConfig),
+    ListTaskPushNotificationConfigs: answering(OPERATIONS.ListTaskPushNotificationConfigs),
+    DeleteTaskPushNotificationConfig: answering(OPERATIONS.DeleteTaskPushNotificationConfig),
+    GetExtendedAgentCard: answering(OPERATIONS.GetExtendedAgentCard)
+  }
 }
 
 /**

@@ -88,8 +88,8 @@ class OpenSpan implements TelemetrySpan {
     this.#isOver = true
   }
 
-  #record(tell: () => void): void {
-    if (!this.#isOver) quietly(this.#api, tell)
+  #record(report: () => void): void {
+    if (!this.#isOver) quietly(this.#api, report)
   }
 }
 

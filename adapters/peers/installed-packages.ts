@@ -6,7 +6,7 @@ import { type PackageName, TESTED_PACKAGES, type TestedPackage, type TestedVersi
 
 const NODE = process.versions.node
 
-/** The version of an installed package, as taskchart would load it. `undefined` if it is not there, or cannot be told, as in a bundle. */
+/** The version of an installed package, as taskchart would load it. `undefined` if it is not there, or is unknown, as in a bundle. */
 export function installedVersion(name: string): string | undefined {
   try {
     // Not by `name/package.json`, which many packages do not export.

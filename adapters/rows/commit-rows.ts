@@ -19,7 +19,7 @@ import {
   projectTask,
   type TaskRecord
 } from '../../runtime/store/task-record.ts'
-import type { TransitionCount } from '../../runtime/xstate/transition-counter.ts'
+import type { TransitionCount } from '../../runtime/work-port.ts'
 import { DamagedRow, StorageError, storedText } from './damage.ts'
 
 /** A task's row in a commit; null for absent members. */

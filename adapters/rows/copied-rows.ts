@@ -45,14 +45,14 @@ export const PAGE_ROWS = 1000
 /** A page ends with the row that reaches this length of text. */
 export const PAGE_CHARACTERS = 1024 * 1024
 
-/** The number of rows of a table after which `tell` hears how far the copy is. */
+/** The number of rows of a table after which `report` gets the progress of the copy. */
 const REPORTED_ROWS = 100_000
 
-/** Copies everything. `tell` hears after many rows of a table how many there were so far. Rejects if the signal aborts. */
+/** Copies everything. `report` gets the number of rows of a table so far, once in many rows. Rejects if the signal aborts. */
 export async function copyRows(
   source: CopySource,
   target: CopyTarget,
-  tell: (table: CopiedTable, rows: number) => void,
+  report: (table: CopiedTable, rows: number) => void,
   signal: AbortSignal
 ): Promise<{ tasks: number; damaged: number }> {
   const counts = { tasks: 0, damaged: 0 }
@@ -63,7 +63,7 @@ export async function copyRows(
       await target.add(table, rows)
       copied += rows.length
       counts.damaged += rows.filter(({ isDamaged }) => isDamaged).length
-      if (copied % REPORTED_ROWS < rows.length && copied >= REPORTED_ROWS) tell(table, copied)
+      if (copied % REPORTED_ROWS < rows.length && copied >= REPORTED_ROWS) report(table, copied)
     }
     if (table === 'tasks') counts.tasks = copied
   }

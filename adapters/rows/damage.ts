@@ -49,7 +49,7 @@ export function damageError(what: string, cause: unknown): A2AError {
 /** The maximum number of reports about damaged data. */
 const REPORTED = 1000
 
-/** Logs each message once, since clients may request damaged data repeatedly. `place` says where the data is. */
+/** Logs each message once, since clients may request damaged data repeatedly. `place`: where the data is. */
 export function reportOnce(logger: Logger, place: Readonly<Record<string, string>>): (message: string) => void {
   const reported = new Set<string>()
   return message => {

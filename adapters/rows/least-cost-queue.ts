@@ -13,7 +13,7 @@ export class LeastCostQueue<T> {
   /** The costs of users without waiting items. */
   readonly #costs = new Map<string, number>()
   #size = 0
-  /** The cost of the user of the last taken item, before it. A user that comes, or may have a turn again, has at least this cost. */
+  /** The cost of the user of the last removed item, before it. A user that comes, or may have a turn again, has at least this cost. */
   #least = 0
   readonly #most: number
 
@@ -59,7 +59,7 @@ export class LeastCostQueue<T> {
     return item
   }
 
-  /** Adds the cost of a taken item to its user, whose cost {@link take} has set. */
+  /** Adds the cost of a removed item to its user, whose cost {@link take} has set. */
   charge(name: string, cost: number): void {
     const user = this.#waiting.get(name)
     if (user) user.cost += cost

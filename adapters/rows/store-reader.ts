@@ -35,7 +35,7 @@ export type StoreReader = StoreReads & {
   close(): Promise<void>
 }
 
-/** The reads of the port, by one function that is told which one is meant. */
+/** The reads of the port, by one function that gets the name of the read. */
 export function readsBy(read: (name: ReadName, args: readonly unknown[]) => Promise<unknown>): StoreReads {
   const reads: Partial<Record<ReadName, (...args: readonly unknown[]) => Promise<unknown>>> = {}
   for (const name of READS) reads[name] = async (...args) => read(name, args)

@@ -43,7 +43,7 @@ export interface PathTest {
   readonly name: string
   /** Takes no argument: test runners give their own. */
   readonly run: () => Promise<void>
-  /** Like `run`; `at` is told the number of each of `steps` before it is walked. */
+  /** Like `run`; `at` gets the number of each of `steps` before its walk. */
   readonly walk: (at: AtStep) => Promise<void>
   /** Its steps. For paths through the work's chart, the opening first, with states and transitions. */
   readonly steps: () => readonly WalkedStep[]
@@ -173,7 +173,7 @@ function nearestNames(wrong: string, names: readonly string[]): string {
   return near.length > 0 ? `Did you mean ${shown}?` : `There are ${names.length}, such as ${shown}.`
 }
 
-/** The words of a name that tell it from others. */
+/** The words that distinguish a name. */
 function wordsIn(text: string): string[] {
   return text
     .toLowerCase()

@@ -4,9 +4,9 @@ import type { OptionKinds } from '../../runtime/primitives/options.ts'
 export interface BoundOptions {
   /** The maximum number of configurations per opening message. */
   readonly limit?: number
-  /** The time that it may take, in milliseconds. Default 120,000. */
+  /** The maximum time, in milliseconds. Default 120,000. */
   readonly timeLimitMs?: number
-  /** The memory that it may take, in bytes. Default 1 GiB. */
+  /** The maximum memory, in bytes. Default 1 GiB. */
   readonly memoryLimitBytes?: number
 }
 
@@ -22,7 +22,7 @@ export class BoundError extends RangeError {}
 const TIME_LIMIT_MS = 120_000
 const MEMORY_LIMIT_BYTES = 2 ** 30
 
-/** What an exploration takes. */
+/** The time and the memory of an exploration. */
 interface Meter {
   readonly ms: () => number
   readonly bytes: () => number

@@ -1,5 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-counter.ts'
+import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/written-chart.ts'
 
 /** The coverage of a chart by its paths. */
 export interface Coverage {

@@ -16,7 +16,7 @@ export class PathError extends Error {
   }
 }
 
-/** An author's error, with the line of the author's code that threw it, if its stack says so. */
+/** An author's error, with the line of the author's code that threw it, if its stack has one. */
 export function locatedErrorText(error: unknown): string {
   const lines = String(Object(error).stack)
     .split('\n')

@@ -7,7 +7,7 @@ import type { Term } from './terms.ts'
 /** An update of a task. */
 export type TaskUpdate = Extract<StreamResponse, { statusUpdate: unknown } | { artifactUpdate: unknown }>
 
-/** Where the properties stand for a task. All tasks of which the same was told share one. */
+/** Where the properties stand for a task. All tasks with the same updates share one. */
 export interface PropertyState {
   readonly modes: readonly Mode[]
   /** The number of violated properties. */
@@ -51,7 +51,7 @@ export class Monitor {
     const observed = Object.entries(properties).filter(([, { claim }]) => isDecidedByUpdates(claim))
     this.names = observed.map(([name]) => name)
     this.#properties = observed.map(([, property]) => property)
-    this.#readsData = this.#properties.some(({ claim }) => termsOf(claim).some(({ readsTold }) => readsTold))
+    this.#readsData = this.#properties.some(({ claim }) => termsOf(claim).some(term => term.readsTold))
     this.start = this.#standing(this.#properties.map(({ start }) => start))
   }
 
@@ -101,7 +101,7 @@ export class Monitor {
   }
 }
 
-/** Updates decide a property if none of its terms holds where nothing is told. `always` is about states. */
+/** Updates decide a property if none of its terms holds without an update. `always` is about states. */
 function isDecidedByUpdates(claim: Claim): boolean {
   return claim.word !== 'always' && termsOf(claim).every(({ elsewhere }) => elsewhere === false)
 }
@@ -113,7 +113,7 @@ function termsOf({ terms, after }: Claim): readonly Term[] {
 /** Stands for the chart, which no observed property reads. */
 const NO_CHART = {} as AnyMachineSnapshot
 
-/** An update as the functions of `told` get it, here and in a proof. */
+/** An update as the functions in terms get it, here and in a proof. */
 function valueOf(update: TaskUpdate): object {
   if ('statusUpdate' in update) {
     const { state, message } = update.statusUpdate.status

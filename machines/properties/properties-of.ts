@@ -82,8 +82,8 @@ export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateO
   readonly done: (actor: string) => Term
   /** An actor ends with an error. */
   readonly fails: (actor: string) => Term
-  /** The client is told a status, or an artifact; for a chart that is no work, the chart emits an event of this type. Without a name, anything. */
-  readonly told: (name?: UpdateName | (string & {}), isIt?: (told: never) => boolean) => Term
+  /** The client gets a status or an artifact; for a chart that is no work, the chart emits an event of this type. Without a name, anything. */
+  readonly told: (name?: UpdateName | (string & {}), isIt?: (update: never) => boolean) => Term
   /** The chart sends an event of this type to an actor. */
   readonly sent: (type: string, isIt?: (event: never) => boolean) => Term
   /** The chart is in a state with this tag. */

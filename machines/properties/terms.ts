@@ -1,16 +1,16 @@
 import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode, EventObject } from 'xstate'
 
 /**
- * One moment of a walk through a chart. A step has several. First its event arrives, then the client is told, then events are sent to
+ * One moment of a walk through a chart. A step has several. First its event arrives, then the client gets its updates, then events are sent to
  * actors. At last the chart rests in a state.
  */
 export interface Moment {
   readonly kind: 'event' | 'told' | 'sent' | 'state'
   /** The chart: before the step at the moment of its event, else after it. */
   readonly chart: AnyMachineSnapshot
-  /** The type of the event, or the name of what is told: `WORKING`, `artifact`, or the type of an emitted event. Empty for a state. */
+  /** The type of the event, or the name of an update: `WORKING`, `artifact`, or the type of an emitted event. Empty for a state. */
   readonly name: string
-  /** The event, or what is told or sent. */
+  /** The event or the update. */
   readonly value?: unknown
   /** How the task ended, or the chart; `undefined` while it goes on. */
   readonly over?: Ending | undefined
@@ -26,9 +26,9 @@ export interface Term {
   readonly isLasting: boolean
   /** Whether it reads more of the chart than its states and tags. Then unknown data may change it. */
   readonly readsContext: boolean
-  /** Whether it holds while nothing is told, if only what is told decides it; `undefined` if the chart does. */
+  /** Whether it holds without an update, if only updates decide it; `undefined` if the chart does. */
   readonly elsewhere?: boolean | undefined
-  /** Whether it reads more of what is told than the name. */
+  /** Whether it reads more of an update than the name. */
   readonly readsTold?: boolean
 }
 
@@ -55,14 +55,14 @@ export const TERMINAL: Term = lasting(({ kind, over }) => kind !== 'event' && ov
 /** The chart throws. */
 export const THROWN: Term = lasting(({ over }) => over === 'error')
 
-/** The wire's groups of states: what a client may be told. */
+/** The wire's groups of states: the states that a client may see. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   terminal: ['COMPLETED', 'FAILED', 'CANCELED', 'REJECTED'],
   interrupted: ['INPUT_REQUIRED', 'AUTH_REQUIRED'],
   status: ['SUBMITTED', 'WORKING', 'COMPLETED', 'FAILED', 'CANCELED', 'REJECTED', 'INPUT_REQUIRED', 'AUTH_REQUIRED']
 }
 
-/** Something of this name, or of this group of states, is told. Without a name, anything. */
+/** An update of this name, or of this group of states. Without a name, any update. */
 export function updateTerm(name?: string, isIt?: (value: never) => boolean): Term {
   const names = name === undefined ? undefined : (GROUPS[name] ?? [name])
   const holds = ({ kind, name, value }: Moment) =>
@@ -129,10 +129,10 @@ export function occurs({ holds, isLasting }: Term, moment: Moment): boolean {
 }
 
 /** The moments of one step, in their order. A start has no event. */
-export function momentsOf({ event, before, after, updates: told, sent, over }: StepSeen): Moment[] {
+export function momentsOf({ event, before, after, updates, sent, over }: StepSeen): Moment[] {
   return [
     ...(event && before ? [{ kind: 'event' as const, chart: before, name: event.type, value: event }] : []),
-    ...told.map(({ name, value }) => ({ kind: 'told' as const, chart: after, name, value, over })),
+    ...updates.map(({ name, value }) => ({ kind: 'told' as const, chart: after, name, value, over })),
     ...sent.map(value => ({ kind: 'sent' as const, chart: after, name: value.type, value, over })),
     { kind: 'state', chart: after, name: '', over }
   ]
@@ -148,7 +148,7 @@ export interface StepSeen {
   readonly over?: Ending | undefined
 }
 
-/** Something told: its name, and itself. */
+/** An update with its name. */
 export interface NamedValue {
   readonly name: string
   readonly value: unknown
@@ -163,13 +163,13 @@ function momentary(holds: Term['holds']): Term {
 }
 
 function combined(terms: readonly Term[], holds: Term['holds'], isLasting: boolean, elsewhere: boolean): Term {
-  const isTold = terms.every(term => term.elsewhere !== undefined)
+  const isOfUpdates = terms.every(term => term.elsewhere !== undefined)
   return {
     holds,
     isLasting,
     readsContext: terms.some(({ readsContext }) => readsContext),
-    elsewhere: isTold ? elsewhere : undefined,
-    readsTold: terms.some(({ readsTold }) => readsTold)
+    elsewhere: isOfUpdates ? elsewhere : undefined,
+    readsTold: terms.some(term => term.readsTold)
   }
 }
 

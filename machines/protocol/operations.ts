@@ -1,4 +1,6 @@
+import type { AgentCard } from './card.ts'
 import type { Schema } from './codec/decode.ts'
+import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from './objects.ts'
 import * as push from './push.ts'
 import * as requests from './requests.ts'
 
@@ -17,14 +19,32 @@ export interface OperationRequests {
   getExtendedAgentCard: requests.GetExtendedAgentCardRequest
 }
 
+/** The result of each operation, by its name in the runtime; of a stream, each event. */
+export interface OperationResults {
+  sendMessage: SendMessageResponse
+  sendStreamingMessage: StreamResponse
+  getTask: Task
+  listTasks: ListTasksResponse
+  cancelTask: Task
+  subscribeToTask: StreamResponse
+  createTaskPushNotificationConfig: push.TaskPushNotificationConfig
+  getTaskPushNotificationConfig: push.TaskPushNotificationConfig
+  listTaskPushNotificationConfigs: push.ListTaskPushNotificationConfigsResponse
+  deleteTaskPushNotificationConfig: Record<string, never>
+  getExtendedAgentCard: AgentCard
+}
+
 /** The name of an operation in the runtime: the method's in camelCase. */
-export type OperationName = keyof OperationRequests
+export type OperationName = (typeof OPERATIONS)[OperationMethod]['name']
+
+/** The name of an operation that answers with a stream. */
+export type StreamingName = Extract<(typeof OPERATIONS)[OperationMethod], { readonly streaming: true }>['name']
 
 /** A capability of the Agent Card that an operation requires (§4.4.3). */
 export type Capability = 'streaming' | 'pushNotifications' | 'extendedAgentCard'
 
 /** One operation of A2A: its name in the runtime, whether it answers with a stream, its parameters and the capability that it requires. */
-export interface Operation<Name extends OperationName = OperationName> {
+export interface Operation<Name extends keyof OperationRequests = keyof OperationRequests> {
   readonly name: Name
   readonly streaming: boolean
   readonly request: Schema<OperationRequests[Name]>
@@ -73,14 +93,14 @@ function isMethod(method: string): method is OperationMethod {
   return Object.hasOwn(OPERATIONS, method)
 }
 
-function unary<Name extends OperationName>(name: Name, request: Schema<OperationRequests[Name]>) {
+function unary<Name extends keyof OperationRequests>(name: Name, request: Schema<OperationRequests[Name]>) {
   return { name, streaming: false, request } as const
 }
 
-function streamed<Name extends OperationName>(name: Name, request: Schema<OperationRequests[Name]>) {
+function streamed<Name extends keyof OperationRequests>(name: Name, request: Schema<OperationRequests[Name]>) {
   return { name, streaming: true, request, capability: 'streaming' } as const
 }
 
-function pushing<Name extends OperationName>(name: Name, request: Schema<OperationRequests[Name]>) {
+function pushing<Name extends keyof OperationRequests>(name: Name, request: Schema<OperationRequests[Name]>) {
   return { ...unary(name, request), capability: 'pushNotifications' } as const
 }

@@ -25,13 +25,13 @@ export function normaliseVersion(text: string | undefined): string | undefined {
 /** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
 export function checkVersion(given: string): void {
   if (given === PROTOCOL_VERSION || normaliseVersion(given) === PROTOCOL_VERSION) return
-  const asked =
+  const request =
     given.trim() === ''
       ? 'The request names no A2A-Version, which means 0.3'
       : `The request has A2A-Version ${JSON.stringify(given.slice(0, 32))}`
   throw new A2AError(
     'VersionNotSupported',
-    `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`,
+    `${request}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`,
     {
       metadata: { supportedVersions: PROTOCOL_VERSION }
     }

@@ -1,4 +1,5 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { OperationName, StreamingName } from '../../machines/protocol/operations.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
@@ -35,7 +36,7 @@ export interface CallContext {
   readonly version?: string
   /** The client's older version of A2A, if its request was translated; its webhooks get that version. Default 1.0. */
   readonly dialect?: string | undefined
-  /** URIs of the extensions that the client asked for (`A2A-Extensions`); unsupported ones are ignored (§4.6.3). */
+  /** URIs of the extensions that the client requested (`A2A-Extensions`); unsupported ones are ignored (§4.6.3). */
   readonly extensions?: readonly string[]
   /** Conditions of the reliability extension. Ignored unless that extension is in `extensions`. */
   readonly conditions?: Conditions
@@ -87,10 +88,22 @@ export type CountRejected = (
 ) => A2AError | undefined
 
 /** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
-export function countRejected<T>(countStray: CountRejected, call: CallContext, params: unknown, read: () => T): T {
+export function countRejected<T>(count: CountRejected, call: CallContext, params: unknown, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    throw countStray(call, params) ?? error
+    throw count(call, params) ?? error
   }
 }
+
+/** The operations of a runtime as bindings call them: with JSON that no schema has seen, because each operation checks its own. */
+export type UncheckedOperations = { readonly [Name in Exclude<OperationName, StreamingName>]: UncheckedCall } & {
+  readonly [Name in StreamingName]: UncheckedStream
+}
+
+/** Declared as a method, so that an operation with its own type of parameters is one. */
+export type UncheckedCall = { call(params: unknown, call: CallContext): Promise<unknown> }['call']
+
+export type UncheckedStream = {
+  call(params: unknown, call: CallContext): AsyncGenerator<object, void, undefined>
+}['call']

@@ -1,4 +1,4 @@
-/** Maximum concurrent calls that read from the store: several users have equal parts of it, but each has the least at least. */
+/** Maximum concurrent calls that read from the store. Several users have equal parts of it, each of at least `LEAST_READING`. */
 const MOST_READING = 256
 const LEAST_READING = 32
 
@@ -49,7 +49,7 @@ export class CallScheduler {
     this.#beginning.resume()
   }
 
-  /** The part of one user. */
+  /** Maximum concurrent reads of one user. */
   get #most(): number {
     return Math.max(LEAST_READING, MOST_READING / this.#counts.size)
   }
@@ -59,7 +59,7 @@ export class CallScheduler {
   }
 }
 
-/** Cost that may begin in one round of the event loop: of all users, and of each of them while several call. */
+/** Maximum cost of one round of the event loop: of all users, and of each user while several call. */
 interface TurnBounds {
   readonly all: number
   readonly each: number
@@ -96,7 +96,7 @@ export class FairQueue {
   readonly #bounds: TurnBounds
   readonly #isHeld: (user: object | string) => boolean
   readonly #waiting = new Map<object | string, Waiting[]>()
-  /** Cost that has begun in this round, where a large call counts as its user's part. */
+  /** Cost of this round, in which a large call counts as its user's part. */
   #begun = 0
   /** The same by user, while several call. */
   readonly #begunOf = new Map<object | string, number>()
@@ -105,8 +105,7 @@ export class FairQueue {
   /** By user, the cost of its last call beyond one round. */
   readonly #debts = new Map<object | string, number>()
   #isScheduled = false
-  /** The user that called last. */
-  #latest: object | string | undefined
+  #latestUser: object | string | undefined
   /** Rounds left in which several users count as calling. */
   #sharedTurns = 0
 
@@ -119,8 +118,8 @@ export class FairQueue {
   /** Resolves when a call of this user may begin; `undefined` if it may now. A call may cost more than the rest of its round. */
   next(user: object | string, cost = 1): Promise<void> | undefined {
     this.#schedule()
-    if (user !== (this.#latest ?? user)) this.#sharedTurns = REMEMBERED_TURNS
-    this.#latest = user
+    if (user !== (this.#latestUser ?? user)) this.#sharedTurns = REMEMBERED_TURNS
+    this.#latestUser = user
     if (this.#waiting.has(user) || !this.#mayBegin(user, cost))
       return new Promise(begin => this.#wait(user, { begin, cost }))
     this.#charge(user, cost)
@@ -139,7 +138,7 @@ export class FairQueue {
     return this.#waiting.get(user)?.length ?? 0
   }
 
-  /** Schedules held users again. Call it when `isHeld` turns false for a user. */
+  /** Schedules waiting users again. Call it when `isHeld` turns false for a user. */
   resume(): void {
     if (this.#waiting.size > 0) this.#schedule()
   }
@@ -150,7 +149,7 @@ export class FairQueue {
     return !isFull && !(this.#isLargeBegun && cost > this.#part)
   }
 
-  /** The part of one user in a round. */
+  /** Maximum cost of one user in a round. */
   get #part(): number {
     return this.#sharedTurns > 0 ? this.#bounds.each : this.#bounds.all
   }

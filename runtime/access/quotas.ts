@@ -191,7 +191,7 @@ export class Metering {
     if (!isKnown(users)) await store.countOpen({ tenant, principal }).then(count => (usage.open = count))
   }
 
-  /** Reads counts of open tasks that other nodes change: whenever the last count does not leave room enough. */
+  /** Reads counts of open tasks that other nodes change: whenever the last count does not permit more. */
   async #readOften({ tenancy, usage }: Users, { principal }: Scope): Promise<void> {
     const { store } = this.#services
     const { tenant } = tenancy
@@ -225,7 +225,7 @@ export class ConnectionNames {
     return name
   }
 
-  /** The same object for each call over a connection of another node, as long as somebody uses it. */
+  /** The same object for each call over a connection of another node, as long as it is in use. */
   named(name: string): object {
     const known = this.#named.get(name)?.deref()
     if (known) return known

@@ -8,7 +8,7 @@ export interface Owner {
   readonly tenant?: string | undefined
 }
 
-/** Key of a caller for fair scheduling: its tenant if there are several, else its principal, else `connection`. */
+/** Key of an owner for fair scheduling: its tenant if there are several, else its principal, else `connection`. */
 export function sharerKeyOf({ user, tenant }: Owner, connection: object): object | string {
   return tenant !== undefined ? `tenant ${tenant}` : typeof user === 'string' ? `principal ${user}` : connection
 }
@@ -106,7 +106,7 @@ function count<Key>(counts: Map<Key, number>, key: Key, amount: number): void {
   else counts.set(key, now)
 }
 
-/** An answer that waits for room. */
+/** An answer that waits for memory. */
 interface Waiting {
   readonly owner: Owner
   readonly bytes: number

@@ -98,7 +98,7 @@ export class Tenants {
     return this.quotas.size > 1
   }
 
-  /** Sharer of a caller: its principal, and its tenant if there are several and it may use the one that it names. Empty for an anonymous caller. */
+  /** The owner of what a caller uses: its principal, and its tenant if there are several and it may use the one that it names. Empty for an anonymous caller. */
   ownerOf(principal: Principal | undefined, tenant = ''): Owner {
     if (!principal) return {}
     const { id, claims } = principal

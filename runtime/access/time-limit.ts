@@ -4,7 +4,7 @@ import type { Logger } from '../ports/logger.ts'
 import type { Limits } from './limits.ts'
 
 /**
- * The result of an author's function. Rejects with Overloaded if its promise does not settle within this many milliseconds. `told`
+ * The result of an author's function. Rejects with Overloaded if its promise does not settle within this many milliseconds. `message`
  * is the message for the caller.
  */
 export async function inTime<T>(
@@ -12,7 +12,7 @@ export async function inTime<T>(
   ms: number,
   what: string,
   clock: Clock,
-  told = 'The agent cannot check credentials and permissions now.'
+  message = 'The agent cannot check credentials and permissions now.'
 ): Promise<T> {
   if (!isPromise(given)) return given
   let timer: unknown
@@ -20,7 +20,7 @@ export async function inTime<T>(
     timer = clock.setTimeout(
       () =>
         reject(
-          new A2AError('Overloaded', `${told} Send the request again later.`, {
+          new A2AError('Overloaded', `${message} Send the request again later.`, {
             retryAfterMs: 1000,
             cause: new Error(`${what} gave no answer within ${ms} ms`)
           })

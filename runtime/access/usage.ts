@@ -5,10 +5,10 @@ import type { Quota, Quotas } from './limits.ts'
 /** `retryAfterMs` of a refusal until some task ends, whose time is unknown. */
 const TASK_ENDS_MS = 1000
 
-/** In a cluster, with so much room for each, tasks are opened without counting those of other nodes again. */
+/** In a cluster, with so many free places for each, tasks are opened without counting those of other nodes again. */
 const UNCOUNTED_MARGIN = 1024
 
-/** In a cluster, with less room for each, tasks are opened one after the other, so that every node opens at most one too many. */
+/** In a cluster, with fewer free places for each, tasks are opened one after the other, so that every node opens at most one too many. */
 const CONCURRENT_MARGIN = 16
 
 /** Usage of a quota by a tenant, or by a principal in it. The `check` methods throw RateLimited and count nothing. */
@@ -71,7 +71,7 @@ export class QuotaUsage {
     throw this.#usedUp('openTasks', 'open tasks', 'Wait for one to end, or cancel one.', TASK_ENDS_MS)
   }
 
-  /** Reads the count of open tasks, unless the last one leaves room for more. */
+  /** Reads the count of open tasks, unless the last one permits more. */
   async recount(read: () => Promise<number>): Promise<void> {
     this.#left -= 1
     if (this.#left >= 0) return
@@ -81,7 +81,7 @@ export class QuotaUsage {
     this.#left = Math.floor((this.quota.openTasks - this.tasks) / UNCOUNTED_MARGIN)
   }
 
-  /** Whether the quota is so nearly used up that what other nodes are opening counts. */
+  /** Whether the quota is so nearly used up that the tasks which other nodes are opening count. */
   get isTight(): boolean {
     return this.quota.openTasks - this.tasks < CONCURRENT_MARGIN * (this.opening + 1)
   }

@@ -65,11 +65,11 @@ function isHeaderText(text: string): boolean {
 }
 
 /** Authentication members of a card: the author's, else those of `authenticate`. */
-function securityOf(described: CardSecurity, said: CardSecurity): CardSecurity {
-  const securitySchemes = described.securitySchemes ?? said.securitySchemes
+function securityOf(described: CardSecurity, declared: CardSecurity): CardSecurity {
+  const securitySchemes = described.securitySchemes ?? declared.securitySchemes
   // Requirements refer to schemes, so those of `authenticate` do not apply to the author's schemes.
   const securityRequirements =
-    described.securityRequirements ?? (described.securitySchemes ? undefined : said.securityRequirements)
+    described.securityRequirements ?? (described.securitySchemes ? undefined : declared.securityRequirements)
   return { ...(securitySchemes && { securitySchemes }), ...(securityRequirements && { securityRequirements }) }
 }
 

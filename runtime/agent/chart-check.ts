@@ -5,7 +5,7 @@ import { ANSWERS, ASKING, hears, type WorkTag } from '../authoring/question-guar
 import type { WorkMeta } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
-import { statesOf } from '../xstate/transition-counter.ts'
+import { statesOf } from '../xstate/written-chart.ts'
 
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]
@@ -49,12 +49,12 @@ function wayOnDoubt(node: AnyStateNode): string | undefined {
       ? "cannot be left: it has no transition for an event, timer or actor. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
       : `asks, but no answer leaves it: its task waits until it is canceled. Add a target: on: { '${answer}': 'next' }.`
   }
-  if (asks === undefined || others.some(hearsAnswer)) return undefined
+  if (asks === undefined || others.some(handlesAnswer)) return undefined
   return `asks, but handles no answer of the client: only the agent's own events leave it. Add on: { '${answer}': … }, or on: { '${answer}': {} } if that is meant.`
 }
 
 /** Whether a state handles an answer, or can be left without an event of the agent's. */
-function hearsAnswer({ transitions, always, invoke }: AnyStateNode): boolean {
+function handlesAnswer({ transitions, always, invoke }: AnyStateNode): boolean {
   return (
     always !== undefined ||
     invoke.length > 0 ||

@@ -59,7 +59,7 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   /**
    * Policy for messages to a working task. `reject` (the default) refuses them. `steer` delivers them if the work is a statechart
    * that handles them in its present state, else refuses them. `queue` stores them as answers to the work's next questions, which
-   * are then not asked.
+   * the client then does not see.
    */
   readonly messages?: MessagePolicy
   /**
@@ -90,7 +90,7 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   readonly deadlineMs?: number
   /**
    * Claims about every walk through the statechart of the work, by names, which are sentences. Written with the words of
-   * `propertiesOf(chart)`. `taskchart prove` proves them, or shows the shortest counterexample. A runtime observes those over what is told, with
+   * `propertiesOf(chart)`. `taskchart prove` proves them, or shows the shortest counterexample. A runtime observes those over updates, with
    * `createRuntime({ observeProperties: true })`.
    */
   readonly properties?: Readonly<Record<string, Property>>
@@ -182,7 +182,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   checkExtendedCard(extendedCard, described)
   if (capabilities !== undefined)
     checkCapabilities(capabilities, { extendedCard, negotiates: isNegotiation(negotiate) })
-  const said = {
+  const cardOptions = {
     card: described,
     extensions: declaredExtensions(extensions),
     ...(extendedCard && { extendedCard }),
@@ -202,7 +202,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   checkVersions({ version, migrate }, isChart)
   if (properties) checkProperties(properties, isChart)
   return {
-    ...said,
+    ...cardOptions,
     ...(work && { work }),
     ...(negotiate && { negotiate }),
     ...policies,

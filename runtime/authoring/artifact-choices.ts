@@ -173,9 +173,9 @@ export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Messa
   const referred = referredTo(choices, answer)
   if (referred) return referred
   const copies = copiesIn(choices, answer)
-  const said = choicesByText(choices, answer, text)
-  if (copies.length < 2) return copies.length > 0 ? copies : said
-  const both = said.filter(choice => copies.includes(choice))
+  const named = choicesByText(choices, answer, text)
+  if (copies.length < 2) return copies.length > 0 ? copies : named
+  const both = named.filter(choice => copies.includes(choice))
   return both.length > 0 ? both : copies
 }
 
@@ -242,14 +242,14 @@ function isSame(one: ArtifactReference, other: ArtifactReference): boolean {
 function namedIn(text: string, choices: readonly ArtifactChoice[], orStem = false): ArtifactChoice[] {
   const labelled = choices.map(choice => ({ choice, labels: labelsOf(choice, orStem) }))
   const labels = [...new Set(labelled.flatMap(({ labels }) => labels))]
-  const said = new Set<string>()
+  const found = new Set<string>()
   let rest = text
   for (const label of labels.toSorted((one, other) => other.length - one.length)) {
     const without = rest.replaceAll(wordsOf(label), '\n')
-    if (without !== rest) said.add(label)
+    if (without !== rest) found.add(label)
     rest = without
   }
-  return labelled.filter(({ labels }) => labels.some(label => said.has(label))).map(({ choice }) => choice)
+  return labelled.filter(({ labels }) => labels.some(label => found.has(label))).map(({ choice }) => choice)
 }
 
 function labelsOf({ name, artifactId }: ArtifactChoice, orStem: boolean): string[] {
@@ -336,9 +336,9 @@ function chosenByPhrase(
 /** The choices whose name and description share the most words with an answer; empty if all share equally many. */
 function chosenByWords(choices: readonly ArtifactChoice[], text: string): ArtifactChoice[] {
   if (isNegative(text)) return []
-  const said = wordsIn(text)
+  const words = wordsIn(text)
   const scores = choices.map(
-    ({ name, description = '' }) => [...wordsIn(`${name} ${description}`)].filter(word => said.has(word)).length
+    ({ name, description = '' }) => [...wordsIn(`${name} ${description}`)].filter(word => words.has(word)).length
   )
   const most = Math.max(...scores)
   const best = choices.filter((_, i) => scores[i] === most)

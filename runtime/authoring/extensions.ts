@@ -40,11 +40,11 @@ export const OUR_EXTENSIONS = extensionsWith([])
 /** The author's extensions that a client has activated. Throws ExtensionSupportRequired if a required one is missing. */
 export function activatedOf(
   { own, required }: Extensions,
-  asked: readonly string[] = NO_EXTENSIONS
+  requested: readonly string[] = NO_EXTENSIONS
 ): readonly string[] {
   if (own.length === 0) return NO_EXTENSIONS
-  const missing = required.filter(uri => !asked.includes(uri))
-  if (missing.length === 0) return own.filter(uri => asked.includes(uri))
+  const missing = required.filter(uri => !requested.includes(uri))
+  if (missing.length === 0) return own.filter(uri => requested.includes(uri))
   const uris = missing.join(',')
   throw new A2AError(
     'ExtensionSupportRequired',

@@ -1,8 +1,8 @@
 import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
-import { isMachine, isWithin, noteWrittenConfig, noteWrittenGuard } from '../xstate/persisted-snapshot.ts'
-import { statesOf } from '../xstate/transition-counter.ts'
+import { isMachine, isWithin } from '../xstate/persisted-snapshot.ts'
+import { statesOf, noteWrittenConfig, noteWrittenGuard } from '../xstate/written-chart.ts'
 
-/** Tags of states that ask. */
+/** Tags of states with a question. */
 export const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]
 
 /** Events that bring an answer to a chart. */
@@ -16,7 +16,7 @@ export function hears(name: string, type: string): boolean {
 type StateConfig = AnyStateNode['config']
 
 /**
- * Makes a chart whose answers are taken only where the question was asked. If two regions can ask at once, each of their transitions that
+ * Makes a chart whose answers reach only the state with the question. If two regions can have questions at once, each of their transitions that
  * handle an answer gets a guard: the event's `question` is the transition's state, one that contains it, or one in it. An event
  * without `question` passes.
  */
@@ -25,9 +25,9 @@ export function withQuestionGuards<Machine extends AnyStateMachine>(
   make: (config: object) => Machine
 ): Machine {
   const machine = make(config)
-  const asking = askingStates(machine)
-  if (!asksInParallel(asking)) return machine
-  const guarded = make(guardedState(machine.root, asking))
+  const states = questionStates(machine)
+  if (!hasParallelQuestions(states)) return machine
+  const guarded = make(guardedState(machine.root, states))
   noteWrittenConfig(guarded.config, machine.config)
   return guarded
 }
@@ -35,8 +35,8 @@ export function withQuestionGuards<Machine extends AnyStateMachine>(
 /** Whether a chart may have several questions at once: of two regions, or of charts among its actors. */
 export function mayAskTwice(machine: AnyStateMachine): boolean {
   return (
-    asksInParallel(askingStates(machine)) ||
-    chartsIn(machine).some(chart => chart !== machine && askingStates(chart).length > 0)
+    hasParallelQuestions(questionStates(machine)) ||
+    chartsIn(machine).some(chart => chart !== machine && questionStates(chart).length > 0)
   )
 }
 
@@ -48,22 +48,22 @@ function chartsIn(machine: AnyStateMachine, known: AnyStateMachine[] = []): AnyS
   return actors.filter(isMachine).reduce((found, chart) => chartsIn(chart, found), all)
 }
 
-function askingStates({ root }: AnyStateMachine): AnyStateNode[] {
-  return statesOf(root).filter(asks)
+function questionStates({ root }: AnyStateMachine): AnyStateNode[] {
+  return statesOf(root).filter(isQuestionState)
 }
 
-function asksInParallel(asking: readonly AnyStateNode[]): boolean {
-  return asking.some(one => asking.some(other => areParallel(one, other)))
+function hasParallelQuestions(states: readonly AnyStateNode[]): boolean {
+  return states.some(one => states.some(other => areParallel(one, other)))
 }
 
-function asks({ tags }: AnyStateNode): boolean {
+function isQuestionState({ tags }: AnyStateNode): boolean {
   return tags.some(tag => ASKING.includes(tag))
 }
 
-function guardedState(node: AnyStateNode, asking: readonly AnyStateNode[]): StateConfig {
+function guardedState(node: AnyStateNode, states: readonly AnyStateNode[]): StateConfig {
   const { config } = node
-  const own = asking.filter(each => isWithin(each, node) || isWithin(node, each)).map(({ id }) => id)
-  const isShared = own.length > 0 && asking.some(each => areParallel(each, node))
+  const own = states.filter(each => isWithin(each, node) || isWithin(node, each)).map(({ id }) => id)
+  const isShared = own.length > 0 && states.some(each => areParallel(each, node))
   return {
     ...config,
     ...(isShared &&
@@ -73,7 +73,7 @@ function guardedState(node: AnyStateNode, asking: readonly AnyStateNode[]): Stat
         )
       }),
     ...(config.states && {
-      states: Object.fromEntries(Object.entries(node.states).map(([key, child]) => [key, guardedState(child, asking)]))
+      states: Object.fromEntries(Object.entries(node.states).map(([key, child]) => [key, guardedState(child, states)]))
     })
   } as StateConfig
 }
@@ -87,9 +87,9 @@ function guardedTransitions(name: string, given: unknown, questions: readonly st
 }
 
 function questionGuard(questions: readonly string[], guard: unknown): unknown {
-  const isAsked = ({ event }: { event: EventObject & { question?: string } }) =>
+  const isQuestionOpen = ({ event }: { event: EventObject & { question?: string } }) =>
     event.question === undefined || questions.includes(event.question)
-  const both = guard === undefined ? isAsked : and([isAsked, guard as typeof isAsked])
+  const both = guard === undefined ? isQuestionOpen : and([isQuestionOpen, guard as typeof isQuestionOpen])
   noteWrittenGuard(both, guard)
   return both
 }

@@ -96,18 +96,18 @@ export function answerTo(
 function question(type: Question['type'], message: Words, options: QuestionOptions<unknown>): Question {
   checkOptions(options, OPTIONS, 'A question', "inputRequired('Which day?', { schema })")
   const answerSchema = publishedSchema(options)
-  const asked: Question = {
+  const made: Question = {
     type,
     message,
     options,
     ...(answerSchema && { answerSchema }),
     *[Symbol.iterator]() {
-      return yield asked
+      return yield made
     },
     // For a text or a number that is made of the question instead of its answer.
     [Symbol.toPrimitive]() {
       throw new TypeError(`This is a question. ${ASK_FIRST}`)
     }
   }
-  return trackWord(asked)
+  return trackWord(made)
 }

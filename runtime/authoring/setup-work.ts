@@ -149,7 +149,7 @@ export function setupWork<
   return guardingQuestions(setup(options as never)) as never
 }
 
-/** A setup whose charts take an answer only where its question was asked. */
+/** A setup whose charts handle an answer only in the state with its question. */
 function guardingQuestions({ createMachine, extend, ...others }: Made): Made {
   return {
     ...others,

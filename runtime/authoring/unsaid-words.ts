@@ -31,13 +31,13 @@ interface MadeWord {
 const MOST = 4
 
 /**
- * Words that a generator has made and not said, to find a forgotten `yield`. A word belongs to the generator whose code makes it. After an
+ * Words that a generator has made and not used, to find a forgotten `yield`. A word belongs to the generator whose code makes it. After an
  * `await` that is known only if no other generator runs: then such words are not found.
  */
 export class UnusedWords {
   readonly #words: MadeWord[] = []
 
-  /** The first words that were made and not said, as the generator has to say them. */
+  /** The expressions that use the first of these words in the generator. */
   names(): string[] {
     return this.#words.map(({ type }) => SAYING[type])
   }
@@ -85,7 +85,7 @@ export function trackWord<Word extends MadeWord>(word: Word): Word {
   return word
 }
 
-/** Notes that a word is said: yielded, emitted or returned. */
+/** Notes that a word is used: yielded, emitted or returned. */
 export function releaseWord(word: unknown): void {
   for (const each of shared.holding) each.remove(word)
 }

@@ -203,9 +203,9 @@ export function accepted<Terms extends object | undefined = undefined>(terms?: T
 }
 
 /** Makes an offer in a `negotiation`, which replaces the open one. `message` is sent with it. */
-export function offer<Terms extends object>(terms: Terms, said: { readonly message?: Words } = {}): Offered<Terms> {
-  checkOptions(said, { message: true }, 'offer', "offer(terms, { message: '…' })")
-  const { message } = said
+export function offer<Terms extends object>(terms: Terms, options: { readonly message?: Words } = {}): Offered<Terms> {
+  checkOptions(options, { message: true }, 'offer', "offer(terms, { message: '…' })")
+  const { message } = options
   return { type: 'offer', terms, ...(message !== undefined && { message }) }
 }
 

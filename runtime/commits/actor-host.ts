@@ -42,7 +42,7 @@ export interface ActorHost {
   isInterrupted(taskId: string): boolean
   /** Whether a call waits for the outcome of a request. None does after the context has been restored. */
   isAwaited(callId: string): boolean
-  /** Handles what the context's actor emits. */
+  /** Handles an event that the context's actor emits. */
   noteContextFact(fact: ContextFact): void
   /** Adds an event that a task emits to the turn. */
   noteTaskFact(taskId: string, fact: TaskFact): void

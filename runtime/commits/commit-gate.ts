@@ -31,7 +31,7 @@ export function deferEffects(logic: AnyActorLogic, counter?: TransitionCounter):
   )
 }
 
-/** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
+/** The machine, compiled if possible, with deferred effects of its actors and counted transitions. Its own actions are not deferred yet. */
 export function deferMachineEffects(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
   const provided = keepDetails(
@@ -65,7 +65,7 @@ export function withScope(logic: AnyActorLogic, changes: ScopeChanges, counter?:
 /** The id that XState gives to an actor of `spawnChild` without an id. */
 const UNNAMED = 'undefined'
 
-/** By parent, the newest actor without an id. */
+/** The newest actor without an id, by parent. */
 const newest = new PrivateProperty<AnyActorRef, AnyActorRef>()
 
 /**
@@ -77,7 +77,7 @@ export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
     ...logic,
     start: (snapshot, scope) => {
       const { self, system } = scope
-      if (!takesPlace(self)) return logic.start?.(snapshot, scope)
+      if (!isSecondUnnamed(self)) return logic.start?.(snapshot, scope)
       hostOf(system).crash(
         taskIdOf(self),
         new TypeError(
@@ -88,7 +88,7 @@ export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
   }
 }
 
-function takesPlace(actor: AnyActorRef): boolean {
+function isSecondUnnamed(actor: AnyActorRef): boolean {
   const parent = actor._parent
   const children: Record<string, AnyActorRef> | undefined = parent?.getSnapshot().children
   if (!parent || !children || (actor.id !== UNNAMED && (actor.id !== actor.sessionId || children[actor.id] === actor)))
@@ -101,7 +101,7 @@ function takesPlace(actor: AnyActorRef): boolean {
 /** Actions that may send an event later. */
 const DELAYABLE = ['xstate.raise', 'xstate.sendTo']
 
-/** Makes custom actions wait for the commit, and refuses delayed events that cannot be stored. */
+/** Defers custom actions until the commit, and refuses delayed events that cannot be stored. */
 export const deferredActions = {
   actionExecutor: (scope, action) => {
     const { exec, info, params, type } = action
@@ -116,7 +116,7 @@ export const deferredActions = {
 type Leaf = Snapshot<unknown> & { readonly context?: unknown }
 
 function deferLeafEffects(logic: AnyActorLogic): AnyActorLogic {
-  /** When each began, in milliseconds since 1970. */
+  /** Start times, in milliseconds since 1970. */
   const started = new WeakMap<object, number>()
   const noteEnd = ({ self, system }: AnyActorScope): void => {
     const host = hostOf(system)

@@ -21,7 +21,7 @@ export interface Committer {
   publish(turn: Turn): void
   /** Runs an effect after its commit. */
   run(effect: Effect): void
-  /** Called when everything decided is committed and told. */
+  /** Called when everything decided is committed and published. */
   onIdle(): void
   /**
    * Called when a commit failed and the pipeline has ended; waiting calls got `answer`. It is unknown whether the engine wrote the
@@ -39,7 +39,7 @@ export class CommitPipeline {
   readonly #store: Store
   readonly #committer: Committer
   #turn: Turn | undefined
-  /** Turns that are not told yet, in order. */
+  /** Turns that are not published yet, in order. */
   #unpublished: readonly Turn[] = NONE
   #end: { error: unknown } | undefined
   // Made once, and not for each turn.
@@ -62,7 +62,7 @@ export class CommitPipeline {
     return turn
   }
 
-  /** Whether everything decided is committed and told. */
+  /** Whether everything decided is committed and published. */
   get isSettled(): boolean {
     return this.#unpublished.length === 0
   }
@@ -76,13 +76,13 @@ export class CommitPipeline {
     return this.#end?.error
   }
 
-  /** Ends the pipeline. Turns that are not committed are never told, and calls that wait for them get `error`. */
+  /** Ends the pipeline. Turns that are not committed are never published, and calls that wait for them get `error`. */
   end(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
-    const untold = this.#unpublished
+    const unpublishedTurns = this.#unpublished
     this.#unpublished = NONE
-    for (const { waiting } of untold) {
+    for (const { waiting } of unpublishedTurns) {
       for (const one of waiting) one.onFailed(error)
     }
   }

@@ -11,14 +11,14 @@ import { SmallMap } from '../primitives/collections.ts'
 import type { StoredTask, TaskEvent, TaskRow } from '../store/store.ts'
 import type { Turn } from './turn.ts'
 
-/** An actor with those below it, and their snapshots at the time of a text. */
+/** An actor with its descendants, and their snapshots at the time of a text. */
 export interface SnapshotIdentity {
   readonly actor: AnyActorRef
   readonly snapshot: unknown
   readonly below: readonly SnapshotIdentity[]
 }
 
-/** A task's actor as text. `seen`: what the text was made from, if it may be reused while that is the same. */
+/** A task's actor as text. `seen`: the source of the text, if the text may be reused while that is the same. */
 export interface TaskText {
   readonly text: string
   readonly seen: SnapshotIdentity | undefined
@@ -152,7 +152,7 @@ export class TaskLedger {
     if (more > 0) this.keep(taskId, more)
   }
 
-  /** Stops counting the bytes of the tasks that ended in a turn, which is told now. */
+  /** Stops counting the bytes of the tasks that ended in a turn, which is published now. */
   releaseEnded({ freedBytes }: Turn): void {
     if (freedBytes > 0) this.#count(-freedBytes)
   }
@@ -284,13 +284,13 @@ type EmittedFact = Exclude<TaskFact, { type: 'restart.requested' }>
 
 /**
  * The event of a task that is at its limit of events or bytes: only its end. A completion becomes a failure with `reason`, because a
- * result emits its artifacts and the completion together. Without room for bytes, `reason` also replaces the message of any other
+ * result emits its artifacts and the completion together. Without free bytes, `reason` also replaces the message of any other
  * end.
  */
-export function factAtEventLimit(fact: EmittedFact, reason: string, hasRoom: boolean): EmittedFact | undefined {
+export function factAtEventLimit(fact: EmittedFact, reason: string, hasFreeBytes: boolean): EmittedFact | undefined {
   if (fact.type !== 'status.changed' || !isTerminal(fact.state)) return undefined
   const isCompleted = fact.state === 'TASK_STATE_COMPLETED'
-  if (hasRoom && !isCompleted) return fact
+  if (hasFreeBytes && !isCompleted) return fact
   return {
     type: 'status.changed',
     state: isCompleted ? 'TASK_STATE_FAILED' : fact.state,

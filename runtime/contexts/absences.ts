@@ -22,7 +22,7 @@ export function awayAfter(before: BrokenContext | undefined, presentMs: number):
 export class BrokenContexts {
   readonly #clock: Clock
   readonly #broken = new ReleasingMap<BrokenContext>()
-  /** Contexts that this node of a cluster has lost with its session, until it knows who had them since. */
+  /** Contexts that this node of a cluster has lost with its session, until their owners since then are known. */
   readonly #lost = new Map<string, ContextKey>()
 
   constructor(clock: Clock) {
@@ -45,7 +45,7 @@ export class BrokenContexts {
     }, awayMs)
   }
 
-  /** The context is in memory again. */
+  /** Ends an absence: the context is in memory again. */
   end(name: string): void {
     this.#clock.clearTimeout(this.#broken.get(name)?.timer)
     this.#broken.delete(name)
@@ -56,7 +56,7 @@ export class BrokenContexts {
     this.#lost.set(contextName(key), key)
   }
 
-  /** Notes that this node has lost its session: contexts that broke are not reloaded. */
+  /** Ends the reloads of broken contexts, because this node has lost its session. */
   loseBroken(isLost: (key: ContextKey) => boolean): void {
     for (const [name, { key }] of this.#broken.entries()) {
       if (!isLost(key)) continue
@@ -65,7 +65,7 @@ export class BrokenContexts {
     }
   }
 
-  /** Of the contexts that were lost, those that nobody else has had since count as absent. */
+  /** Lost contexts without another owner since then count as absent. */
   regain(isContinued: (key: ContextKey) => boolean): void {
     for (const key of this.#lost.values()) if (isContinued(key)) this.add(key, 0, () => {})
     this.#lost.clear()

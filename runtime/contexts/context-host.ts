@@ -110,12 +110,12 @@ export class ContextHost implements ActorHost {
     const { tasks } = this.#context
     const generation = tasks.generationOf(taskId)
     const bytes = jsonBytes(fact)
-    const hasRoom = generation === 0 || tasks.fits(taskId, bytes, taskBytes)
-    if (hasRoom) this.#addBytes(taskId, bytes)
-    const tooLarge = hasRoom ? undefined : this.#tooManyBytes(taskId, bytes)
+    const fits = generation === 0 || tasks.fits(taskId, bytes, taskBytes)
+    if (fits) this.#addBytes(taskId, bytes)
+    const tooLarge = fits ? undefined : this.#tooManyBytes(taskId, bytes)
     const full = tooLarge ?? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
-    const told = full ? factAtEventLimit(fact, full.message, hasRoom) : fact
-    const event = told && tasks.stamp(taskId, told)
+    const accepted = full ? factAtEventLimit(fact, full.message, fits) : fact
+    const event = accepted && tasks.stamp(taskId, accepted)
     if (event) this.#context.pipeline.turn.addEvent(event)
     if (tooLarge) this.#failFull(taskId, tooLarge)
     else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
@@ -177,7 +177,7 @@ export class ContextHost implements ActorHost {
       (this.#paces ??= new TaskPaces(this, this.#services.limits.hastyTurns)).noteHaste(taskId)
   }
 
-  /** Stops slowing a task, and runs what waits: a client has written to it. */
+  /** Stops slowing a task, and runs its waiting effects: a client has written to it. */
   hurry(taskId: string): void {
     for (const effect of this.#paces?.forget(taskId) ?? NONE) this.run(effect)
   }
@@ -209,7 +209,7 @@ export class ContextHost implements ActorHost {
     for (const effect of this.#paces?.forget(taskId) ?? NONE) this.afterCommit(effect)
   }
 
-  /** Releases what the context uses, because it leaves memory. */
+  /** Releases the resources of the context, because it leaves memory. */
   leave(): void {
     this.traces?.leave()
     this.#inputs.leave()

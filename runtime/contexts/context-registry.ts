@@ -56,7 +56,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     this.#byteBudget = ContextBudget.forBytes(services.limits, dismiss)
     this.#broken = new BrokenContexts(services.clock)
     this.#wakes = new WakeScheduler(services, {
-      has: key => this.#isSeenTo(contextName(key)),
+      has: key => this.#isLiveOrPending(contextName(key)),
       wake: key => this.#wake(key)
     })
   }
@@ -123,14 +123,14 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     this.#wakes.start()
   }
 
-  /** Restores the contexts that this node has just got. A context that no other node has had meanwhile continues without a recovery. */
+  /** Restores the contexts that this node has gained. A context without another owner in between continues without a recovery. */
   gained(isContinued: (key: ContextKey) => boolean): void {
     this.#broken.regain(isContinued)
     this.#wakes.expect(0)
   }
 
   /**
-   * Stops the contexts that are no longer this node's. `isOrderly`: their recoveries are taken back first, and what is decided is
+   * Stops the contexts that are no longer this node's. `isOrderly`: first their recoveries are undone, and everything decided is
    * committed. A call whose commit has not begun gets `NOT_OWNER`, others `OUTCOME_UNKNOWN`.
    */
   async release(isLost: (key: ContextKey) => boolean, isOrderly: boolean): Promise<void> {
@@ -147,13 +147,13 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     if (!isOrderly) this.#broken.loseBroken(isLost)
   }
 
-  /** Tells every context that the process shuts down cleanly. Resolves when the resulting commits have begun. */
+  /** Notifies every context of a clean shutdown. Resolves when the resulting commits have begun. */
   processEnds(): Promise<void> {
     for (const live of this.#live.values()) live.processEnds()
     return Promise.resolve()
   }
 
-  /** Resolves when everything decided so far is committed and told. */
+  /** Resolves when everything decided so far is committed and published. */
   async settled(): Promise<void> {
     await Promise.all(Array.from(this.#live.values(), live => live.settled()))
   }
@@ -249,8 +249,9 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
 
   /** Removes the least recently used idle context from memory, of any or of one owner. Gives whether there was one. */
   #dismissOne(exceeded: LimitLevel, owner: Owner = {}): boolean {
-    const isMeant = (live: LiveContext) => exceeded === 'whole' || live.residency.owner[exceeded] === owner[exceeded]
-    for (let live = this.#idle.find(isMeant); live; live = this.#idle.find(isMeant)) {
+    const isCandidate = (live: LiveContext) =>
+      exceeded === 'whole' || live.residency.owner[exceeded] === owner[exceeded]
+    for (let live = this.#idle.find(isCandidate); live; live = this.#idle.find(isCandidate)) {
       this.#touch(live)
       if (!live.isAtRest) continue
       live.stop()
@@ -269,13 +270,13 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   }
 
   /** Whether a context is in memory, or has a timer that reloads it. */
-  #isSeenTo(name: string): boolean {
+  #isLiveOrPending(name: string): boolean {
     return this.#live.has(name) || this.#broken.of(name)?.timer !== undefined
   }
 
   /**
-   * Reloads a context whose commit failed, at once or after `awayMs`, so that its work resumes. It is not known whether the commit was
-   * written, so streams and webhooks of its tasks first get what the store has.
+   * Reloads a context whose commit failed, at once or after `awayMs`, so that its work resumes. The commit may have been written, so streams
+   * and webhooks of its tasks first get the events in the store.
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
     const { store, feeds, webhooks } = this.#services
@@ -287,7 +288,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     } = live
     const connection = typeof user === 'object' ? user : undefined
     this.#forget(live)
-    this.#broken.add(key, awayMs, () => void this.#comeBack(key, connection))
+    this.#broken.add(key, awayMs, () => void this.#wakeOrRetry(key, connection))
     const unread = new Set(taskIds)
     try {
       for (const taskId of taskIds) {
@@ -304,7 +305,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     }
   }
 
-  async #comeBack(key: ContextKey, connection: object | undefined): Promise<void> {
+  async #wakeOrRetry(key: ContextKey, connection: object | undefined): Promise<void> {
     try {
       await this.#wake(key, connection)
     } catch (error) {

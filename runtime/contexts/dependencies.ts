@@ -40,7 +40,7 @@ export interface ContextOwner<Live> {
   readonly isRefused: boolean
   /** Called after each commit. */
   committed(commit: Commit, live: Live): void
-  /** Called when everything decided in a context is committed and told, so it may be idle. */
+  /** Called when everything decided in a context is committed and published, so it may be idle. */
   onIdle(live: Live): void
   /** Called when a commit with these tasks failed and ended the context: the store refused it, another process was faster, or another node owns it. */
   onCommitFailed(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
@@ -56,7 +56,7 @@ export interface HostedContext {
   readonly root: AnyActorRef
   /** The number of its commits. */
   readonly commits: number
-  /** Called with what the context's actor emits. */
+  /** Called with each event that the context's actor emits. */
   noteFact(fact: ContextFact): void
 }
 

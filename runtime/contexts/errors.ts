@@ -88,7 +88,7 @@ export async function readWholeOrThrow(
   scope: Scope,
   taskId: string,
   options: ReadOptions,
-  room?: Budget
+  budget?: Budget
 ): Promise<StoredTask> {
   return completedOrThrow(
     store,
@@ -96,7 +96,7 @@ export async function readWholeOrThrow(
     taskId,
     await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES }),
     options,
-    room
+    budget
   )
 }
 
@@ -107,9 +107,9 @@ export async function completedOrThrow(
   taskId: string,
   stored: StoredTask | undefined,
   options: ReadOptions,
-  room?: Budget
+  budget?: Budget
 ): Promise<StoredTask> {
-  const whole = stored && (await loadWholeTask(store, scope, stored, options, room))
+  const whole = stored && (await loadWholeTask(store, scope, stored, options, budget))
   if (!whole) throw taskNotFound(taskId)
   return whole
 }

@@ -37,7 +37,7 @@ export interface AnsweredQuestion {
   readonly seen: string | undefined
 }
 
-/** Whether a message answers another question than the open one. A queued message is for whatever is asked next. */
+/** Whether a message answers another question than the open one. A queued message is for the next question. */
 export function isForOther(
   { named, seen }: AnsweredQuestion,
   open: string | undefined,
@@ -87,9 +87,9 @@ function checkedFor<Given extends ToWork>(
   if (run) return run.check(event)
   try {
     const snapshot = work.getSnapshot()
-    const heard = validateAnswer(snapshot, event, asks)
-    if ('violations' in heard) return heard
-    return (heard.question?.chart ?? snapshot).can(heard.event) ? { event: heard.event } : undefined
+    const validated = validateAnswer(snapshot, event, asks)
+    if ('violations' in validated) return validated
+    return (validated.question?.chart ?? snapshot).can(validated.event) ? { event: validated.event } : undefined
   } catch {
     return { event }
   }

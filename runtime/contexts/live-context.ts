@@ -23,7 +23,7 @@ import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
 import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
-import { hearError, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
+import { setErrorListener, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
 import { newActor, sendToActor } from '../xstate/lean-actor.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
@@ -72,17 +72,17 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     stored: StoredContext | undefined,
     services: ContextServices,
     owner: ContextOwner<LiveContext>,
-    stay: Residency,
+    residency: Residency,
     traces?: WorkSpans
   ) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
     this.owner = owner
-    this.residency = stay
+    this.residency = residency
     this.commits = stored?.commit ?? 0
     this.#hasTasks = stored !== undefined
-    this.tasks = new TaskLedger(key.contextId, services, stay.bytes)
+    this.tasks = new TaskLedger(key.contextId, services, residency.bytes)
     this.pipeline = new CommitPipeline(services.store, this)
     const { logic, agent, limits } = services
     this.#host = new ContextHost(key, services, this, traces)
@@ -174,14 +174,14 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     } = this.#services
     if (answers && isForOther(answers, this.tasks.questionOf(taskId), messages)) return 'other question'
     this.#host.runs(taskId)
-    const taken = acceptEvent(task, event, messages, queuedMessages)
-    if (typeof taken === 'string' || !('type' in taken)) return taken
+    const accepted = acceptEvent(task, event, messages, queuedMessages)
+    if (typeof accepted === 'string' || !('type' in accepted)) return accepted
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request))
       return 'large'
     if (send) turn.dedupeRows = appendItem(turn.dedupeRows, { ...send, taskId })
     if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
-    sendToActor(this.#root, taken)
+    sendToActor(this.#root, accepted)
     this.#host.hurry(taskId)
     return undefined
   }
@@ -198,7 +198,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     this.#host.processEnds()
   }
 
-  /** Resolves when everything decided so far is committed and told, or has failed. */
+  /** Resolves when everything decided so far is committed and published, or has failed. */
   settled(): Promise<void> {
     if (this.pipeline.isSettled) return Promise.resolve()
     return new Promise(resolve =>
@@ -226,7 +226,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.active?.entered(this)
-    hearError(this.#root, this)
+    setErrorListener(this.#root, this)
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, {
       root: this.#root,

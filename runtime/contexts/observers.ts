@@ -18,13 +18,13 @@ export interface Observer {
   entered?(actors: LiveActors): void
   /** A context has left memory, and its actors have stopped. */
   left?(actors: LiveActors): void
-  /** A turn of a context in memory is committed, and is told now. */
+  /** A turn of a context in memory is committed, and is published now. */
   committed?(commit: Commit, actors: LiveActors): void
   /** Stored data has been erased. */
   erased?(whose: Erasure): void
   /** The author's code of a task runs next: its work starts or continues, or its chart gets an event. */
   runs?(taskId: string): void
-  /** The author's code of a task has thrown. Clients hear only that it did. The task fails, unless its work starts again. */
+  /** The author's code of a task has thrown. Clients learn only that it did. The task fails, unless its work starts again. */
   crashed?(taskId: string, error: unknown): void
 }
 
@@ -99,9 +99,9 @@ class Everyone implements Required<Observer> {
 
   #notify(what: keyof Observer, about: unknown, more?: unknown): void {
     for (const observer of this.#all) {
-      const tell = observer[what] as ((about: unknown, more?: unknown) => void) | undefined
+      const notify = observer[what] as ((about: unknown, more?: unknown) => void) | undefined
       try {
-        tell?.call(observer, about, more)
+        notify?.call(observer, about, more)
       } catch (error) {
         this.#logger.error('an observer failed', { error })
       }

@@ -32,7 +32,7 @@ export class RecoveryQueue {
     this.#startedAtMs = clock.now()
   }
 
-  /** Tasks that run or are due now count as interrupted: this node has taken over contexts of another. */
+  /** Tasks that run or are due now count as interrupted: this node has got contexts of another. */
   takesOver(): void {
     this.#startedAtMs = this.#clock.now()
   }

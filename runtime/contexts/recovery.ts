@@ -14,10 +14,10 @@ import { NOT_RESTARTED } from './errors.ts'
 /** Period in which recoveries without progress are counted. */
 const PERIOD_MS = 24 * 3600 * 1000
 
-/** Sleeping work makes no progress by design, so it may be recovered this many times as often. */
+/** Factor of the permitted recoveries for sleeping work, which makes no progress by design. */
 const ASLEEP_FACTOR = 20
 
-/** After so many recoveries without progress, work is a suspect. Fewer may be chance: the process, or its heir in a cluster, was killed from outside. */
+/** Number of recoveries without progress that makes work a suspect. Fewer may be accidents: the process, or its heir in a cluster, was killed from outside. */
 const SUSPECT_AFTER = 2
 
 /** The permitted recoveries that suspects keep for the queue: one until the cause is found, and one after it. */
@@ -28,7 +28,7 @@ type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'fai
 
 /**
  * Recovers the tasks of one context that were running when the process ended, or in which a delayed event is due. Effects and events
- * of a task are held back until its chart has decided on the recovery, and that is committed. The actors are restored before, by
+ * of a task are held back until the decision of its chart on the recovery is committed. The actors are restored before, by
  * `snapshots/restored-task.ts` and `LiveContext`.
  */
 export class ContextRecovery {
@@ -46,7 +46,7 @@ export class ContextRecovery {
     this.#host = host
   }
 
-  /** Holds back an effect if its task is to be recovered first. Gives whether it did. */
+  /** Holds back an effect if the recovery of its task is pending. Gives whether it did. */
   keepsBack(effect: Effect): boolean {
     return this.#kept.get(effect.taskId)?.push(effect) !== undefined
   }
@@ -88,7 +88,7 @@ export class ContextRecovery {
     this.#release(taskId)
   }
 
-  /** Takes back the recoveries of this process, because it shuts down cleanly. */
+  /** Undoes the recoveries of this process at a clean shutdown. */
   processEnds(): void {
     for (const taskId of this.#recovered) {
       if (this.#tasks.has(taskId)) this.#host.send({ type: 'recovery.undone', taskId })

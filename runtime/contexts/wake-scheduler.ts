@@ -50,7 +50,7 @@ export class WakeScheduler {
     this.#sleepers = sleepers
   }
 
-  /** Wakes what is due in the store now, and from then on what becomes due. */
+  /** Wakes all contexts that are due in the store, now and from then on. */
   start(): void {
     void this.#pass()
   }
@@ -91,7 +91,7 @@ export class WakeScheduler {
     this.#arm(nextMs)
   }
 
-  /** Wakes what is due from `fromMs` to `nowMs`. Gives the time of the next search. */
+  /** Wakes the contexts that are due from `fromMs` to `nowMs`. Gives the time of the next search. */
   async #wakeAll(fromMs: number, nowMs: number): Promise<number> {
     this.#fromMs = nowMs
     let after: WakeCursor = { atMs: fromMs, taskId: '' }

@@ -50,9 +50,11 @@ async function opinion(
     signal,
     async given => {
       const { respond } = negotiation
-      const asked = { ...given, round, standing, proposal }
+      const respondArguments = { ...given, round, standing, proposal }
       const answered =
-        typeof respond === 'function' ? { answer: await respond(asked) } : await chartAnswer(respond, asked, memory)
+        typeof respond === 'function'
+          ? { answer: await respond(respondArguments) }
+          : await chartAnswer(respond, respondArguments, memory)
       const named = { offerId: request.taskId, expiresAtMs: host.clock.now() + negotiation.offerMs }
       return {
         ...opinionOf(answered.answer, negotiation, named),

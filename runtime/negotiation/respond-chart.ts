@@ -15,7 +15,7 @@ import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
 import { onAbort } from '../primitives/event-loop.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { statesOf } from '../xstate/transition-counter.ts'
+import { statesOf } from '../xstate/written-chart.ts'
 import type { NegotiationArguments } from './per-message.ts'
 
 /** A message that a chart of a negotiation answers, as its event. */
@@ -107,10 +107,10 @@ export function checkRespondChart({ id, config, root, implementations }: AnyStat
  */
 export async function chartAnswer(
   chart: AnyStateMachine,
-  asked: RespondArguments,
+  given: RespondArguments,
   memory: unknown
 ): Promise<{ readonly answer: unknown; readonly memory: unknown }> {
-  const { signal, contextId, message, request, extensions, proposal, standing, round } = asked
+  const { signal, contextId, message, request, extensions, proposal, standing, round } = given
   const event: MessageToAnswer = {
     type: 'message.received',
     contextId,
@@ -127,15 +127,15 @@ export async function chartAnswer(
   actor.on('*', answer => void answers.push(answer))
   try {
     await new Promise<void>((resolve, reject) => {
-      let isAsked = false
+      let isSent = false
       const look = () => {
-        if (isAsked && (answers.length > 0 || !hasActiveChildren(actor.getSnapshot()))) resolve()
+        if (isSent && (answers.length > 0 || !hasActiveChildren(actor.getSnapshot()))) resolve()
       }
       onAbort(signal, () => reject(signal.reason))
       actor.subscribe({ next: look, complete: resolve, error: reject })
       actor.start()
       actor.send(event)
-      isAsked = true
+      isSent = true
       look()
     })
     const { status, value } = actor.getSnapshot()

@@ -43,7 +43,7 @@ export interface Admitted<Params> {
   readonly budget: Budget | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
-  /** If the call is scheduled: tells the scheduler that this call no longer reads from the store, but waits for something else. */
+  /** If the call is scheduled: notifies the scheduler that this call no longer reads from the store, but waits for something else. */
   readonly waits?: () => void
 }
 
@@ -81,7 +81,7 @@ export function admit<Name extends OperationName>(
 
 /** Validates a call like {@link admit}. If that throws, counts the request as `counted` does, without its closure. */
 function admitCounted<Name extends OperationName>(
-  countStray: CountRejected,
+  count: CountRejected,
   name: Name,
   request: unknown,
   call: CallContext,
@@ -90,7 +90,7 @@ function admitCounted<Name extends OperationName>(
   try {
     return admit(name, request, call, supported)
   } catch (error) {
-    throw countStray(call, request) ?? error
+    throw count(call, request) ?? error
   }
 }
 
@@ -167,21 +167,21 @@ export class Admission {
     if (this.#isClosed) throw shutDown()
   }
 
-  /** Runs an operation. `asked` is its name for `authorize` and the log. */
+  /** Runs an operation. `operation` is its name for `authorize` and the log. */
   answer<Name extends OperationName, T>(
     name: Name,
     params: unknown,
     call: CallContext,
     run: Run<Name, T>,
-    asked: AuthorizationRequest['operation'] = name
+    operation: AuthorizationRequest['operation'] = name
   ): Promise<T> {
-    this.#rules.counters.called(asked)
+    this.#rules.counters.called(operation)
     try {
-      return this.#permitted(asked, call, this.#checked(name, params, call), run).catch(error =>
-        this.#refuse(asked, call, error)
+      return this.#permitted(operation, call, this.#checked(name, params, call), run).catch(error =>
+        this.#refuse(operation, call, error)
       )
     } catch (error) {
-      return Promise.reject(this.#publicError(asked, call, error))
+      return Promise.reject(this.#publicError(operation, call, error))
     }
   }
 

@@ -4,7 +4,7 @@ import type { Scope } from '../store/rows.ts'
 import type { ContextKey, Erasure, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
-/** The calls that only the node of a context can answer: its changes. */
+/** The calls that only the node of a context can handle: its changes. */
 export const OWNER_CALL_NAMES = [
   'send',
   'cancel',
@@ -16,8 +16,8 @@ export const OWNER_CALL_NAMES = [
 export type OwnerCallName = (typeof OWNER_CALL_NAMES)[number]
 
 /**
- * Decides which node makes a change: that of a task or a context, or that of a text, which is always the same. Without any of them it is
- * the node that was asked, if it has shards.
+ * The node for a change: the owner of a task or a context, or a fixed node for a text. Without any of them it is the node that got the
+ * request, if it has shards.
  */
 export type ShardSelector =
   | { readonly scope: Scope; readonly taskId: string }
@@ -55,7 +55,7 @@ export interface NodeFigures {
   readonly forwarded: number
   /** Shards that this node got, handed over, and lost: its session ended, or another node took them. */
   readonly moves: { readonly gained: number; readonly given: number; readonly lost: number }
-  /** How often this node could not join, refused a caller of its link that is no node of the cluster, and found another node that it cannot ask. */
+  /** How often this node could not join, refused a caller of its link that is no node of the cluster, and found another node that it cannot reach. */
   readonly refusals: { readonly join: number; readonly caller: number; readonly node: number }
 }
 
@@ -85,7 +85,7 @@ export interface ClusterMember {
   /** The version of the agent, and the newest format of stored actors that this runtime reads and writes. */
   readonly version: string
   readonly format: number
-  /** Makes a change of another node. */
+  /** Makes a change for another node. */
   run(name: OwnerCallName, request: object, shard: number, signal: AbortSignal): Promise<unknown>
   /** The context of a task; `undefined` for an unknown task. */
   contextOf(scope: Scope, taskId: string): Promise<ContextKey | undefined>
@@ -93,17 +93,17 @@ export interface ClusterMember {
   listen(taskId: string, listener: FeedListener): () => void
   /** Publishes events of a task of another node. */
   publish(taskId: string, events: readonly TaskEvent[]): void
-  /** Tells the listeners of a task that it has this generation: they read what they miss from the store. */
+  /** Notifies the listeners of a task of its generation: they read missing events from the store. */
   advance(taskId: string, generation: number): void
   /** The newest generation of a task in the store; `undefined` for an unknown task. */
   generationOf(scope: Scope, taskId: string): Promise<number | undefined>
-  /** Resumes the contexts and webhooks that this node has just got. `isContinued`: no other node has had the context since this one. */
+  /** Resumes the contexts and webhooks that this node has gained. `isContinued`: the context had no other owner in between. */
   gained(isContinued: (key: ContextKey) => boolean): void
   /** Stops the contexts and webhooks that this node has no longer. `isOrderly`: after everything decided is committed. */
   release(
     isLost: { readonly context: (key: ContextKey) => boolean; readonly task: (taskId: string) => boolean },
     isOrderly: boolean
   ): Promise<void>
-  /** Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` tells whether anything was erased. Rejects after restoring them if not. */
+  /** Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` resolves to whether anything was erased. If not, restores the contexts, then rejects. */
   withhold(whose: Erasure, withheld: () => void, erased: Promise<boolean>): Promise<void>
 }

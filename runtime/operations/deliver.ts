@@ -147,7 +147,7 @@ export async function authorizeHere(
   connection?: CallContext['connection']
 ): Promise<TaskState | null> {
   const { contextId, status } = (await readTaskOrThrow(store, scope, taskId)).task
-  const taken = await withLostRaceRetry(
+  const delivered = await withLostRaceRetry(
     contexts,
     { ...scope, contextId },
     async live => {
@@ -156,7 +156,7 @@ export async function authorizeHere(
     },
     connection
   )
-  return taken ? null : status.state
+  return delivered ? null : status.state
 }
 
 /** A copy of the data through JSON. Throws InvalidParams for data that JSON would change. */

@@ -72,9 +72,9 @@ export function routeMessage(
   const { cluster } = services
   const key = keyOf(scope, contextId ?? (cluster && terms.shard !== undefined ? cluster.contextId(terms.shard) : ids()))
   const arrival = { message, taskId: cluster ? cluster.taskId(key) : ids(), arrived }
-  const asked = (live?: LiveContext) => request(services, key, arrival, terms, live)
+  const send = (live?: LiveContext) => request(services, key, arrival, terms, live)
   return metering.opening(scope, arrival.taskId, () =>
-    contextId === undefined ? asked() : withLostRaceRetry(contexts, key, asked, terms.connection)
+    contextId === undefined ? send() : withLostRaceRetry(contexts, key, send, terms.connection)
   )
 }
 
@@ -97,9 +97,17 @@ async function request(
   waits?.()
   const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
   try {
-    const asked: ContextRequest = { callId: `${taskId}?`, taskId, message, extensions, details, arrived, trace }
-    if (send ?? webhook) asked.isOnce = true
-    const outcome = await live.receive(asked, { send, webhook })
+    const contextRequest: ContextRequest = {
+      callId: `${taskId}?`,
+      taskId,
+      message,
+      extensions,
+      details,
+      arrived,
+      trace
+    }
+    if (send ?? webhook) contextRequest.isOnce = true
+    const outcome = await live.receive(contextRequest, { send, webhook })
     if ('opened' in outcome) return { key, row: outcome.opened.rowOf(taskId), tail, opened: outcome.opened }
     tail.end()
     return { message: outcome.reply }
@@ -188,7 +196,7 @@ function questionNamedBy({ metadata }: Message): string | undefined {
   })
 }
 
-/** Reads the open question of a task that has been restored since it asked; from `stored` if that is up to date. */
+/** Reads the open question of a task that has been restored since its question; from `stored` if that is up to date. */
 async function readQuestion(
   { store }: OperationServices,
   scope: Scope,

@@ -162,11 +162,11 @@ function whole(
   { store }: OperationServices,
   { key, row, continued }: RoutedMessage,
   { historyLength }: ReadOptions,
-  room?: Budget
+  budget?: Budget
 ): Promise<StoredTask> {
   return continued
-    ? completedOrThrow(store, key, row.taskId, continued, { historyLength }, room)
-    : readWholeOrThrow(store, key, row.taskId, { historyLength }, room)
+    ? completedOrThrow(store, key, row.taskId, continued, { historyLength }, budget)
+    : readWholeOrThrow(store, key, row.taskId, { historyLength }, budget)
 }
 
 function isPauseEvent({ update }: TaskEvent): boolean {
@@ -250,7 +250,7 @@ export type SentOutcome =
   | {
       readonly contextId: string
       readonly row: { readonly taskId: string; readonly generation: number; readonly state: TaskState }
-      /** What the turn says of the task that it opened: the caller's stream begins with that. */
+      /** The events of the turn that opened the task: the caller's stream begins with them. */
       readonly opened?: Turn['log']
       readonly continued?: StoredTask
       /** The ended task of the same name. */
@@ -295,9 +295,9 @@ async function routeOnNode(
   if (outcome.after !== undefined) taskName?.continuesAfter?.(outcome.after)
   const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
-  // Other nodes tell only events.
+  // Other nodes send only events.
   tail.onMessage()
-  // Later events may have been told before the tail listened.
+  // Later events may have been published before the tail listened.
   const stored = await services.store
     .readTask(scope, row.taskId, { historyLength: 0, artifacts: false })
     .catch((error: unknown) => {

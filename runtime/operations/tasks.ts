@@ -32,11 +32,11 @@ export function getTask(services: OperationServices, call: Admitted<GetTaskReque
 /** Reads a task in one promise: with a function for each step, GetTask allocates 1.3 kB more (Node 24; `npm run bench -- --only get`). */
 function read(
   { store }: OperationServices,
-  { params: { id, historyLength }, scope, reliable, budget: room }: Admitted<GetTaskRequest>
+  { params: { id, historyLength }, scope, reliable, budget }: Admitted<GetTaskRequest>
 ): Promise<Task> {
   return store.readTask(scope, id, { historyLength, within: LARGE_BYTES }).then(stored => {
     if (stored && !stored.large) return toWireTask(stored, reliable)
-    return completedOrThrow(store, scope, id, stored, { historyLength }, room).then(whole =>
+    return completedOrThrow(store, scope, id, stored, { historyLength }, budget).then(whole =>
       toWireTask(whole, reliable)
     )
   })
@@ -44,7 +44,7 @@ function read(
 
 /** CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1). */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, connection, conditions, reliable, budget: room, signal } = call
+  const { params, scope, connection, conditions, reliable, budget, signal } = call
   const { id: taskId } = params
   const { ifGenerationMatch: ifGeneration } = conditions
   const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
@@ -53,7 +53,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
     { name: 'cancel', place: request, request, isRepeatable: ifGeneration === undefined, signal },
     () => cancelHere(services, request, connection)
   )
-  const stored = await whole(services, scope, taskId, {}, room)
+  const stored = await whole(services, scope, taskId, {}, budget)
   // Not canceled: the task had ended, before or during this call.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw generationMismatch(taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
@@ -94,14 +94,14 @@ export async function subscribeToTask(
   services: OperationServices,
   call: Admitted<SubscribeToTaskRequest>
 ): Promise<OpenedStream> {
-  const { params, scope, conditions, reliable, numbered, budget: room, signal } = call
+  const { params, scope, conditions, reliable, numbered, budget, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = new TaskTail(services, scope, taskId, { signal })
   const following = { tail, call }
   try {
     const stored = await (afterGeneration === undefined
-      ? whole(services, scope, taskId, {}, room)
+      ? whole(services, scope, taskId, {}, budget)
       : readTaskOrThrow(services.store, scope, taskId))
     const { generation, task } = stored
     if (afterGeneration === undefined) {
@@ -125,9 +125,9 @@ function whole(
   scope: Scope,
   taskId: string,
   options: ReadOptions,
-  room: Budget | undefined
+  budget: Budget | undefined
 ): Promise<StoredTask> {
-  return readWholeOrThrow(store, scope, taskId, options, room)
+  return readWholeOrThrow(store, scope, taskId, options, budget)
 }
 
 /** Waits until a task has passed a generation or has ended, for `limits.longPollMs` at most. */
@@ -225,7 +225,7 @@ const AT_ONCE_BYTES = LARGE_BYTES / 2
  */
 export async function listTasks(
   { store }: OperationServices,
-  { params, scope, reliable, budget: room }: Admitted<ListTasksRequest>
+  { params, scope, reliable, budget }: Admitted<ListTasksRequest>
 ): Promise<ListTasksResponse> {
   const {
     contextId,
@@ -247,7 +247,7 @@ export async function listTasks(
     bytes: PAGE_BYTES
   })
   const missing = tasks.reduce((sum, stored) => sum + missingBytes(stored), 0)
-  if (missing > 0) await room?.(missing)
+  if (missing > 0) await budget?.(missing)
   const whole: StoredTask[] = []
   for (const piece of piecesOf(tasks)) {
     const read = await Promise.all(

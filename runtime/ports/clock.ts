@@ -26,7 +26,7 @@ let written = { ms: NaN, text: '' }
 /** The longest delay of `setTimeout`, in milliseconds: 24.86 days. It treats a longer one as 1. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** A timer looks at the clock again after this time, because somebody may have set it. */
+/** A timer looks at the clock again after this time, because it may have been set. */
 export const LOOK_AGAIN_MS = 60_000
 
 /**

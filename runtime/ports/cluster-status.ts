@@ -1,5 +1,3 @@
-import type { ContextKey } from '../store/store.ts'
-
 /** A node of a cluster. */
 export interface NodeStatus {
   /** Where the other nodes reach it. */
@@ -46,5 +44,6 @@ export interface ObservedCluster {
   readonly address: string
   /** Reads all nodes, and the owners of all shards. Rejects while they cannot be read. */
   status(): Promise<ClusterStatus>
-  shardOf(key: ContextKey): number
+  /** The shard of a context. */
+  shardOf(key: { readonly tenant: string; readonly principal: string; readonly contextId: string }): number
 }

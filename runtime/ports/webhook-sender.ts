@@ -41,7 +41,7 @@ export type WebhookBodyWriter = (
   before: BeforeTask
 ) => WebhookBody | Promise<WebhookBody>
 
-/** Reads what came before a task. */
+/** Reads the history before a task. */
 export interface BeforeTask {
   /** The earlier tasks of the same name, oldest first. */
   readonly rounds: () => Promise<Task[]>

@@ -65,7 +65,7 @@ export type JsonUse = 'sent' | 'kept' | 'context'
 /** A part of a value that JSON does not keep: the path to it, and the rest of a sentence that begins with the path. */
 interface Loss {
   readonly path: (string | number)[]
-  readonly says: string
+  readonly text: string
 }
 
 /** From this depth on a value that is sent is refused before it is copied: JSON.stringify takes the square of the depth. */
@@ -77,7 +77,7 @@ const FAR_TOO_DEEP = 128
  */
 export function jsonLoss(value: unknown, name: string, use: JsonUse): string | undefined {
   const loss = lossIn(value, use, [])
-  return loss && `${pathText(name, loss.path)} ${loss.says}`
+  return loss && `${pathText(name, loss.path)} ${loss.text}`
 }
 
 /** The loss in a value; `around` are the objects that contain it. */
@@ -108,7 +108,7 @@ function lossOf(value: object, use: JsonUse, around: object[]): Loss | undefined
   }
   if (around.includes(value)) return lost('an object that contains itself', 'its id')
   if (use === 'sent' && around.length === FAR_TOO_DEEP)
-    return { path: [], says: 'must not be nested more than 64 deep.' }
+    return { path: [], text: 'must not be nested more than 64 deep.' }
   around.push(value)
   const loss = Array.isArray(value)
     ? lossInList(value, use, around)
@@ -134,12 +134,12 @@ function lossInMembers(object: Readonly<Record<string, unknown>>, use: JsonUse, 
   return undefined
 }
 
-function below(step: string | number, { path, says }: Loss): Loss {
-  return { path: [step, ...path], says }
+function below(step: string | number, { path, text }: Loss): Loss {
+  return { path: [step, ...path], text }
 }
 
 function lost(what: string, instead: string): Loss {
-  return { path: [], says: `is ${what}, which JSON does not keep. Write ${instead}.` }
+  return { path: [], text: `is ${what}, which JSON does not keep. Write ${instead}.` }
 }
 
 function lostObject(value: object): Loss {

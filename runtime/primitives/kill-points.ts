@@ -14,11 +14,11 @@ export type KillPoint =
   | 'rows written'
   /** It is about to be synced. */
   | 'before sync'
-  /** It is durable, but not told yet. */
+  /** It is durable, but not published yet. */
   | 'synced'
   /** The caller was answered. */
   | 'caller answered'
-  /** Streams were told, callers were not yet. */
+  /** Streams have the events, callers have no answer yet. */
   | 'streams told'
   /** An effect has started. */
   | 'effect started'

@@ -74,7 +74,7 @@ export interface WebhookProgress {
   readonly failure?: string
   /** Events that the receiver rejected, if any: their number, and generation and answer of the newest. */
   readonly rejected?: { readonly events: number; readonly generation: number; readonly failure: string }
-  /** Why no more is delivered. `told`: the end of its task was delivered. `given up`: dead letter. */
+  /** Why no more is delivered: the end of its task was delivered, or the webhook is a dead letter (`given up`). */
   readonly end?: 'told' | 'given up'
 }
 
@@ -154,7 +154,7 @@ export function fitting<Listed>(
   return tasks.slice(0, end < 0 ? tasks.length : end)
 }
 
-/** Tells of each task in turn whether it fits into what is left of `within` bytes. */
+/** Decides for each task in turn whether it fits into the rest of `within` bytes. */
 export function fitsInto(within = Infinity): (bytes: number) => boolean {
   let left = within
   return bytes => {

@@ -64,7 +64,7 @@ export function takeLast<T>(list: readonly T[], count: number = list.length): T[
 
 /**
  * A task as a projection of its events and messages. An engine may keep this form; {@link applyEvent} and {@link applyMessage} update it
- * in place. `said` has every message of the task in order; the agent's last one is that of the current status.
+ * in place.
  */
 export interface TaskRecord {
   readonly key: ContextKey
@@ -73,6 +73,7 @@ export interface TaskRecord {
   status: TaskStatus
   /** `undefined` before the first. */
   artifacts: ArtifactList | undefined
+  /** Every message of the task in order. The agent's last one is that of the current status. */
   said: Message[]
   metadata: Record<string, unknown> | undefined
 }
@@ -90,7 +91,7 @@ export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent
     return applyArtifact(record, update.artifactUpdate.artifact, update.artifactUpdate.append)
   const { status, metadata } = update.statusUpdate
   record.status = status
-  if (status.message) record.said = append(record.said, status.message)
+  if (status.message) addMessage(record, status.message)
   if (metadata) record.metadata = { ...record.metadata, ...metadata }
 }
 
@@ -118,6 +119,10 @@ export function applyEvents(
 
 /** Adds a client's message. */
 export function applyMessage(record: TaskRecord, { message }: MessageRow): void {
+  addMessage(record, message)
+}
+
+function addMessage(record: TaskRecord, message: Message): void {
   record.said = append(record.said, message)
 }
 

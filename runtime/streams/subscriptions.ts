@@ -9,11 +9,11 @@ export interface FeedListener {
   /** The context of a task that may not be stored yet. */
   readonly contextId?: string | undefined
   onEvents(events: readonly TaskEvent[]): void
-  /** A client's message reached the task after its first one. It is no event, and precedes those that are told next. */
+  /** A client's message reached the task after its first one. It is no event, and precedes the next events. */
   onMessage?(): void
-  /** The task has this generation, but the events were not told: read them from the log. */
+  /** The task has this generation, but the events were not published: read them from the log. */
   onGap(generation: number): void
-  /** No more events will be told, because the task was removed or the runtime closes. */
+  /** No more events follow, because the task was removed or the runtime closes. */
   onClosed(error: unknown): void
 }
 

@@ -183,16 +183,16 @@ const EVENTS_A_PIECE = 1024
 /** The part of a store that reads whole tasks. */
 export type WholeTaskReader = Pick<Store, 'readTask' | 'readTaskMessages' | 'readEvents'>
 
-/** Reads a task. A large one waits for `room`, and is read in pieces, so that it does not block the event loop. */
+/** Reads a task. A large one waits for `budget`, and is read in pieces, so that it does not block the event loop. */
 export async function readWhole(
   store: WholeTaskReader,
   scope: Scope,
   taskId: string,
   options: ReadOptions = {},
-  room?: Budget
+  budget?: Budget
 ): Promise<StoredTask | undefined> {
   const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
-  return stored && loadWholeTask(store, scope, stored, options, room)
+  return stored && loadWholeTask(store, scope, stored, options, budget)
 }
 
 /**
@@ -203,11 +203,11 @@ export async function loadWholeTask(
   scope: Scope,
   stored: StoredTask,
   options: ReadOptions,
-  room?: Budget
+  budget?: Budget
 ): Promise<StoredTask | undefined> {
   const { task, generation, large } = stored
   if (!large) return stored
-  await room?.(large.bytes)
+  await budget?.(large.bytes)
   const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id)
   const messages: MessageRow[] = []
   while (messages.length < large.messages) {
@@ -293,7 +293,7 @@ export async function roundsBefore(
   { store, limits }: { readonly store: Store; readonly limits: Pick<Limits, 'referencedTasks' | 'referencedBytes'> },
   scope: Scope,
   taskId: string,
-  room?: Budget
+  budget?: Budget
 ): Promise<Task[]> {
   const rounds: Task[] = []
   let bytes = 0
@@ -303,7 +303,7 @@ export async function roundsBefore(
     )
     const [size] = before === undefined ? [] : await store.measureTasks({ ...scope, taskIds: [before] })
     if (!size || (bytes += size.bytes) > limits.referencedBytes) break
-    if (bytes > LARGE_BYTES) await room?.(limits.referencedBytes)
+    if (bytes > LARGE_BYTES) await budget?.(limits.referencedBytes)
     const read = await readWhole(store, scope, size.taskId)
     if (!read) break
     rounds.unshift(read.task)

@@ -85,7 +85,7 @@ export class TaskTail implements FeedListener {
   }
 
   /**
-   * Calls `see` with every event until the end, directly when it is told: a promise per event would be a seventh of the cost of a
+   * Calls `see` with every event until the end, directly when it is published: a promise per event would be a seventh of the cost of a
    * streamed event. Rejects with an error of `see`, and with the error that ended the tail.
    */
   each(see: (event: TaskEvent) => ReadResult): Promise<void> {
@@ -142,11 +142,11 @@ export class TaskTail implements FeedListener {
     this.end()
   }
 
-  /** Gives the reader `told`, and what waits, until the reader has to wait. */
-  #read(reader: Reader, told?: TaskEvent): void {
+  /** Gives the reader `published`, then the waiting events, until the reader has to wait. */
+  #read(reader: Reader, published?: TaskEvent): void {
     this.#isBusy = true
     try {
-      for (let event = told ? this.#passed(told) : this.take(); event; event = this.take()) {
+      for (let event = published ? this.#passed(published) : this.take(); event; event = this.take()) {
         const seen = reader.see(event)
         if (seen === false) this.end()
         else if (seen) return this.#readAfter(seen, reader)
@@ -186,7 +186,7 @@ export class TaskTail implements FeedListener {
   }
 }
 
-/** A reader of all events: a function, and what settles its promise. */
+/** A reader of all events: a function, and the functions that settle its promise. */
 interface Reader {
   readonly see: (event: TaskEvent) => ReadResult
   readonly resolve: () => void

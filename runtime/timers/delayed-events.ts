@@ -18,13 +18,13 @@ export interface DelayedEvent {
   readonly event: EventObject
   /** Id for `cancel`. */
   readonly id?: string
-  /** Whether `cancel` no longer finds it, since another one has taken its id. */
+  /** Whether `cancel` no longer finds it, since another one has its id. */
   readonly isFree?: true
   /** In milliseconds since 1970. */
   readonly dueMs: number
 }
 
-/** What starts a timer that was set and held back. */
+/** A timer that is set, but not started. */
 export interface HeldTimer {
   /** In milliseconds since 1970. */
   readonly dueMs: number
@@ -238,7 +238,7 @@ export class EventClock {
   }
 }
 
-/** A new event takes its id from the others; one that fires or is canceled takes it with it. */
+/** Frees an id: `cancel` finds only the newest event with it, and none once that has fired or is canceled. */
 function freeOthers(timers: ReadonlyMap<Timer, Scheduled>, { source, id }: Scheduled): void {
   for (const other of timers.values()) {
     if (id !== undefined && other.id === id && other.source === source) other.isFree = true

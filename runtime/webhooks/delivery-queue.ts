@@ -95,9 +95,14 @@ export class DeliveryQueue {
     void this.finish()
   }
 
+  /** Generation of the newest delivered event. */
+  get #delivered(): number {
+    return this.#progress.told
+  }
+
   /** Whether every known event is delivered. */
   get isUpToDate(): boolean {
-    return this.#progress.told >= this.#generation
+    return this.#delivered >= this.#generation
   }
 
   async #try(): Promise<void> {
@@ -119,7 +124,7 @@ export class DeliveryQueue {
     if (this.isUpToDate) return { ...this.#progress, end: 'told' }
     const { store, clock, limits, counters } = this.#services
     const { taskId, id } = this.row
-    const [event] = await store.readEvents(this.scope, taskId, this.#progress.told, 1)
+    const [event] = await store.readEvents(this.scope, taskId, this.#delivered, 1)
     if (!event || this.#isStopped) return 'gone'
     this.#stop = new AbortController()
     killPoint('before delivery')
@@ -149,15 +154,16 @@ export class DeliveryQueue {
       return this.#end()
     }
     this.#progress = next
+    const delivered = this.#delivered
     const isThere = await notes.write({ scope, taskId, id, progress: next })
-    if (next.rejected?.generation === next.told)
+    if (next.rejected?.generation === delivered)
       logger.warn('a receiver rejected an event', { taskId, webhook: id, ...next.rejected })
     if (next.end === 'given up') counters.webhooksGivenUp += 1
     if (next.end === 'given up')
       logger.warn('a webhook is given up', {
         taskId,
         webhook: id,
-        generation: next.told + 1,
+        generation: delivered + 1,
         tries: next.tries,
         failure: next.failure
       })

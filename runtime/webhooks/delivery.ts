@@ -166,7 +166,7 @@ function isRefusal(answer: WebhookAnswer): boolean {
 
 /** The wait that `Retry-After` asks for, in milliseconds: given in seconds or as a date (RFC 9110 §10.2.3). */
 function requestedWaitMs(answer: WebhookAnswer, nowMs: number): number {
-  const asked = 'status' in answer ? (answer.retryAfter ?? '') : ''
-  if (/^\d{1,9}$/.test(asked)) return Number(asked) * 1000
-  return HTTP_DATE.test(asked) ? Date.parse(asked) - nowMs : 0
+  const retryAfter = 'status' in answer ? (answer.retryAfter ?? '') : ''
+  if (/^\d{1,9}$/.test(retryAfter)) return Number(retryAfter) * 1000
+  return HTTP_DATE.test(retryAfter) ? Date.parse(retryAfter) - nowMs : 0
 }

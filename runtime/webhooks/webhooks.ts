@@ -16,7 +16,7 @@ const TROUBLED_MS = 1000
 
 /** A task that may have webhooks. */
 interface WebhookTask {
-  /** Newest generation that was told. */
+  /** Newest committed generation. */
   generation: number
   /** By id of the webhook. */
   readonly outlets: Map<string, DeliveryQueue>
@@ -56,7 +56,7 @@ export class Webhooks {
     }
   }
 
-  /** Resumes the webhooks in the store. Called again when this node has taken over tasks of another. */
+  /** Resumes the webhooks in the store. Called again when this node has got tasks of another. */
   start(): void {
     this.#isReading = true
     void this.#readAll(0)
@@ -76,9 +76,9 @@ export class Webhooks {
 
   /** Sets the newest committed generation of a task. */
   advance(taskId: string, generation: number): void {
-    const told = this.#taskOf(taskId)
-    told.generation = Math.max(told.generation, generation)
-    for (const outlet of told.outlets.values()) outlet.advance(generation)
+    const task = this.#taskOf(taskId)
+    task.generation = Math.max(task.generation, generation)
+    for (const outlet of task.outlets.values()) outlet.advance(generation)
   }
 
   /** Number of webhooks with an event that is not delivered. Looks at every active webhook. */
@@ -96,16 +96,16 @@ export class Webhooks {
 
   /** Reads the webhooks of a task again, because these, or any, may have changed. Retries if that fails. */
   async refresh(scope: Scope, taskId: string, ids?: readonly string[]): Promise<void> {
-    const told = this.#taskOf(taskId)
-    told.reads += 1
-    for (const id of ids ?? told.outlets.keys()) this.drop(taskId, id)
+    const task = this.#taskOf(taskId)
+    task.reads += 1
+    for (const id of ids ?? task.outlets.keys()) this.drop(taskId, id)
     try {
       const stored = await this.#services.store.readWebhooks(scope, taskId)
       for (const each of stored) this.#take(each)
     } catch (error) {
       this.#trouble(error)
     } finally {
-      told.reads -= 1
+      task.reads -= 1
       this.#tidy(taskId)
     }
   }
@@ -171,12 +171,12 @@ export class Webhooks {
   /** Adds the queue of an active webhook, unless it exists. */
   #take(stored: StoredWebhook): void {
     const { scope, row } = stored
-    const told = this.#taskOf(row.taskId)
-    if (this.#isClosed || row.progress.end || told.outlets.has(row.id)) return
+    const task = this.#taskOf(row.taskId)
+    if (this.#isClosed || row.progress.end || task.outlets.has(row.id)) return
     const outlet = new DeliveryQueue(stored, this.#services)
-    told.outlets.set(row.id, outlet)
+    task.outlets.set(row.id, outlet)
     this.#count(scope, 1)
-    outlet.advance(told.generation)
+    outlet.advance(task.generation)
   }
 
   #forget(outlet: DeliveryQueue): void {
@@ -184,9 +184,9 @@ export class Webhooks {
       scope,
       row: { taskId, id }
     } = outlet
-    const told = this.#tasks.get(taskId)
-    if (told?.outlets.get(id) !== outlet) return
-    told.outlets.delete(id)
+    const task = this.#tasks.get(taskId)
+    if (task?.outlets.get(id) !== outlet) return
+    task.outlets.delete(id)
     this.#count(scope, -1)
     this.#tidy(taskId)
   }
@@ -201,15 +201,15 @@ export class Webhooks {
   #taskOf(taskId: string): WebhookTask {
     const known = this.#tasks.get(taskId)
     if (known) return known
-    const told: WebhookTask = { generation: 0, outlets: new Map(), reads: 0 }
-    this.#tasks.set(taskId, told)
-    return told
+    const task: WebhookTask = { generation: 0, outlets: new Map(), reads: 0 }
+    this.#tasks.set(taskId, task)
+    return task
   }
 
   /** Forgets a task without queues and reads. */
   #tidy(taskId: string): void {
-    const told = this.#tasks.get(taskId)
-    if (told && told.outlets.size === 0 && told.reads === 0 && !this.#isReading) this.#tasks.delete(taskId)
+    const task = this.#tasks.get(taskId)
+    if (task && task.outlets.size === 0 && task.reads === 0 && !this.#isReading) this.#tasks.delete(taskId)
   }
 }
 

@@ -34,7 +34,7 @@ export interface Search extends TailSources {
 /**
  * Waits until a task of the scope, in any context, has completed, and gives it. Rejects with TaskNotFound if it does not exist or has
  * been removed, and with UnsupportedOperation if it ended otherwise; clients read these messages. Rejects with RateLimited if there
- * is no room to load it, and with the signal's reason if that aborts.
+ * is no memory to load it, and with the signal's reason if that aborts.
  */
 export async function awaitTask(taskId: string, search: Search): Promise<Task> {
   const { store, scope, loads, signal, waits } = search

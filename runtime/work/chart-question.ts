@@ -31,7 +31,7 @@ export interface PromptedQuestion extends ChartQuestion {
 const NO_PROMPT = 'The agent needs an answer to go on.'
 
 /**
- * The open question of a chart: the one that was open before, if it is still asked, else the first with a prompt, in the order of the
+ * The open question of a chart: the one that was open before, if it still is, else the first with a prompt, in the order of the
  * chart's states, then of its actors. `open`: the key of the one that was open.
  */
 export function openQuestion(chart: AnyMachineSnapshot, open: string | undefined): ChartQuestion | undefined {

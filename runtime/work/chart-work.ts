@@ -22,9 +22,9 @@ import { validateAnswer, promptedQuestion, isClientInput, reasonIn, type Prompte
 export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const maySeveral = mayAskTwice(machine)
-  const gated = deferMachineEffects(machine, counter)
+  const deferredMachine = deferMachineEffects(machine, counter)
   const logic = withScope(
-    gated,
+    deferredMachine,
     {
       actionExecutor: (scope, action) => {
         // A word that is not valid throws here, so that the transition which emits it fails as a whole.
@@ -49,7 +49,7 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
     },
     restoreSnapshot: (persisted, scope) => {
       reporters.set(scope.self, new TaskReporter(scope.self, { isRestored: true, maySeveral }))
-      return gated.restoreSnapshot(persisted, scope)
+      return deferredMachine.restoreSnapshot(persisted, scope)
     },
     start: (snapshot, scope) => {
       logic.start?.(snapshot, scope)
@@ -60,13 +60,17 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
       if (crashed.has(scope.self) && event.type !== 'xstate.stop') return before
       if (isClientInput(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
       try {
-        const heard = isClientInput(event) ? validateAnswer(before, event, reporters.get(scope.self)?.asks) : { event }
+        const validated = isClientInput(event)
+          ? validateAnswer(before, event, reporters.get(scope.self)?.asks)
+          : { event }
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
-        if ('violations' in heard) return before
-        const asking = 'question' in heard ? heard.question?.actor : undefined
-        if (!asking)
-          return atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before))
-        scope.defer(() => asking.send(heard.event))
+        if ('violations' in validated) return before
+        const receiver = 'question' in validated ? validated.question?.actor : undefined
+        if (!receiver)
+          return atomicStep(scope, kept =>
+            checkContext(settled(logic.transition(before, validated.event, kept)), before)
+          )
+        scope.defer(() => receiver.send(validated.event))
         return before
       } catch (error) {
         reporters.get(scope.self)?.drop()
@@ -128,10 +132,10 @@ class TaskReporter {
     this.#question = promptedQuestion(snapshot, task?.context.asks)
     this.#watch(snapshot)
     if (isInterrupted !== (this.#question !== undefined))
-      this.#send(this.#question ? this.#asking(this.#question) : { type: 'work.resumed' })
+      this.#send(this.#question ? this.#questionEvent(this.#question) : { type: 'work.resumed' })
   }
 
-  /** Notes an answer before its transition. If a queued one leaves the question open, the question is asked, or the next queued message tried. */
+  /** Notes an answer before its transition. If a queued one leaves the question open, the client gets the question, or the next queued message is tried. */
   noteAnswer(isQueued: boolean): void {
     this.#isAnswered = true
     this.#hasUsedQueued ||= isQueued
@@ -163,13 +167,13 @@ class TaskReporter {
       const is = promptedQuestion(snapshot, was?.key)
       this.#question = is
       this.#watch(snapshot)
-      // Progress after an answer, or between two questions, resumes the task first, even if the same state asks again.
+      // Progress after an answer, or between two questions, resumes the task first, even if the same state has a question again.
       const hasProgress = words.some(({ type }) => type === 'work.progressed')
       const goesOn = (isAnswered || was?.words !== is?.words) && hasProgress
       if (was && (goesOn || was.key !== is?.key)) this.#send({ type: 'work.resumed' })
       else if (was && hasProgress) this.#warnDropped()
       for (const event of words) this.#send(event)
-      if (is && (isOwed || goesOn || was?.key !== is.key || was.words !== is.words)) this.#send(this.#asking(is))
+      if (is && (isOwed || goesOn || was?.key !== is.key || was.words !== is.words)) this.#send(this.#questionEvent(is))
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
     }
@@ -184,11 +188,11 @@ class TaskReporter {
   }
 
   /** The event of a question, with its key if there may be another one. */
-  #asking({ key, event }: PromptedQuestion): WorkEvent {
+  #questionEvent({ key, event }: PromptedQuestion): WorkEvent {
     return this.#below ? ({ ...event, asks: key } as WorkEvent) : event
   }
 
-  /** Reports what changes in the charts below. */
+  /** Reports changes of the charts below. */
   #watch({ children }: AnyMachineSnapshot): void {
     const known = this.#below
     if (!known) return

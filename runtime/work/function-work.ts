@@ -21,12 +21,12 @@ export async function driveGenerator(
   run: WorkRun
 ): Promise<WorkEnd> {
   run.onStop(() => runFinallyBlocks(generator, run))
-  const { unusedWords: unsaid } = run
-  let step = await unsaid.run(() => generator.next())
-  const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : unsaid.run(() => generator.next(answer)))
-  const fail = (error: unknown): MaybeStep => (run.isOver ? step : unsaid.run(() => generator.throw(error)))
+  const { unusedWords } = run
+  let step = await unusedWords.run(() => generator.next())
+  const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : unusedWords.run(() => generator.next(answer)))
+  const fail = (error: unknown): MaybeStep => (run.isOver ? step : unusedWords.run(() => generator.throw(error)))
   for (let yielded = 1; !step.done && !run.isOver; yielded += 1) {
-    unsaid.rest()
+    unusedWords.rest()
     step = await handleYield(step.value, run, goOn, fail)
     const pause = run.pause(yielded)
     if (pause) await pause
@@ -53,7 +53,7 @@ async function runFinallyBlocks(generator: AsyncGenerator<unknown, WorkEnd, unkn
   }
 }
 
-/** Sends a yielded word, or asks a yielded question, and resumes the generator with the answer or the error. */
+/** Sends a yielded word, or opens a yielded question, and resumes the generator with the answer or the error. */
 function handleYield(
   word: unknown,
   run: WorkRun,

@@ -14,7 +14,7 @@ import { appendTo } from '../store/task-record.ts'
 const YIELDS_BEFORE_PAUSE = 32
 const BYTES_BEFORE_PAUSE = 256 * 1024
 
-/** The words of one run, by ordinal, and its journal, by key. On replay it gives what earlier runs have left. */
+/** The words of one run, by ordinal, and its journal, by key. A replay reads the values of earlier runs from it. */
 export class RunJournal {
   readonly taskId: string
   readonly #host: ActorHost
@@ -42,7 +42,7 @@ export class RunJournal {
     return this.#replay ? this.#replay.word(ordinal, word) : word
   }
 
-  /** Throws InvalidAgentResponse if the work ends without a question that an earlier run asked. */
+  /** Throws InvalidAgentResponse if the work ends without a question of an earlier run. */
   checkEnd(): void {
     this.#replay?.checkEnd(this.#ordinal)
   }
@@ -281,13 +281,13 @@ export class Replay {
   /** The word to send; `undefined` if it was sent before. Throws InvalidAgentResponse for a word of another kind. */
   word(ordinal: number, word: Word): Word | undefined {
     if (ordinal > this.#upTo) return word
-    const said = this.#words.get(ordinal)
+    const recorded = this.#words.get(ordinal)
     const kind = KINDS[word.type]
     this.check(ordinal, kind)
     // It waited for the answer to another question.
-    if (!said && kind !== 'progress' && kind !== 'artifact') return word
-    if (word.type !== 'work.produced' || !said || !('artifactUpdate' in said.update)) return undefined
-    return this.#artifact(ordinal, word, said.update.artifactUpdate)
+    if (!recorded && kind !== 'progress' && kind !== 'artifact') return word
+    if (word.type !== 'work.produced' || !recorded || !('artifactUpdate' in recorded.update)) return undefined
+    return this.#artifact(ordinal, word, recorded.update.artifactUpdate)
   }
 
   /** Throws InvalidAgentResponse if the record has another kind at this ordinal. */
@@ -319,8 +319,8 @@ export class Replay {
     return state === 'TASK_STATE_AUTH_REQUIRED' ? 'authorization' : 'progress'
   }
 
-  #artifact(ordinal: number, word: Produced, said: ArtifactUpdate): Word | undefined {
-    const { artifactId } = said.artifact
+  #artifact(ordinal: number, word: Produced, recorded: ArtifactUpdate): Word | undefined {
+    const { artifactId } = recorded.artifact
     const named = word.artifact.artifactId
     if (named !== undefined && named !== artifactId)
       throw another(ordinal, `artifact ${artifactId}`, `artifact ${named}`)
@@ -330,7 +330,7 @@ export class Replay {
     if (known) appendTo(known, artifact)
     else this.#artifacts.set(artifactId, whole)
     if (this.#begunAgain.has(artifactId)) return { ...word, artifact }
-    if (sameJson(said.append ? artifact : whole, said.artifact)) return undefined
+    if (sameJson(recorded.append ? artifact : whole, recorded.artifact)) return undefined
     this.#begunAgain.add(artifactId)
     const { append: _, ...others } = word
     return { ...others, artifact: { ...whole, parts: [...whole.parts] } }

@@ -19,7 +19,7 @@ interface OpenQuestion {
 
 /** The task of a run, as its questions use it. */
 interface QuestionTask {
-  readonly say: (event: WorkEvent) => void
+  readonly send: (event: WorkEvent) => void
   /** Whether the task already waits for its client. */
   readonly isInterrupted: () => boolean
 }
@@ -42,10 +42,10 @@ const A_QUESTION: Kind = [isQuestion, 'a question']
 /** Journal value of a question that was not answered in time. */
 const EXPIRED = { expired: true } as const
 
-/** Journal key of the relayed question that was asked last. */
+/** Journal key of the last relayed question. */
 const RELAYED = 'relayed'
 
-/** The questions of one run, one at a time, in the order in which they were asked. Each is answered, expires, is withdrawn, or is given up when the run ends. */
+/** The questions of one run, one at a time, in the order of the calls. Each is answered, expires, is withdrawn, or is given up when the run ends. */
 export class QuestionQueue {
   readonly #log: RunJournal
   readonly #task: QuestionTask
@@ -71,8 +71,8 @@ export class QuestionQueue {
   }
 
   /**
-   * Asks a question, as soon as no other one is open. On replay it is not asked again: the stored answer is given, or the answer is awaited. Work that crashed
-   * while its question was open asks it again.
+   * Opens a question, as soon as no other one is open. A replay gives the stored answer, or waits for the answer, without a second question to
+   * the client. Work that crashed while its question was open sends it again.
    */
   ask(question: Question): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -96,7 +96,7 @@ export class QuestionQueue {
   }
 
   /**
-   * Asks a question of another agent, as soon as no other question is open. Resolves with the answer, or with `undefined` if it
+   * Opens a question of another agent, as soon as no other question is open. Resolves with the answer, or with `undefined` if it
    * is withdrawn. The order of such questions differs between runs, so they are found by their keys and have no ordinals.
    */
   relay(question: Question, { key, signal }: Relayed): Promise<unknown> {
@@ -125,7 +125,7 @@ export class QuestionQueue {
     return 'violations' in result ? result : { event: 'answer' in result ? { ...given, answer: result.answer } : given }
   }
 
-  /** Answers the open question. If a queued message is no valid answer, the question is asked. */
+  /** Answers the open question. If a queued message is no valid answer, the client gets the question. */
   receive(given: ToWork): void {
     const open = this.#open
     if (!open) return
@@ -134,7 +134,7 @@ export class QuestionQueue {
     const { answer: _, ...raw } = given
     if ('answer' in result) this.#close(open, raw, () => open.resolve(result.answer))
     else if ('error' in result) this.#close(open, raw, () => open.reject(result.error))
-    else this.#task.say(open.event)
+    else this.#task.send(open.event)
   }
 
   /** Gives up the open question. With `error`, its promise rejects; without, it never settles. */
@@ -155,20 +155,20 @@ export class QuestionQueue {
     this.#open = open
     this.#hasOpened = true
     this.#expireIn(open)
-    // On replay it is asked again only if the task does not wait, which means that the work was restarted since.
-    if (isNew || !this.#task.isInterrupted()) this.#task.say(open.event)
+    // A replay sends it again only if the task does not wait, which means that the work was restarted since.
+    if (isNew || !this.#task.isInterrupted()) this.#task.send(open.event)
     else this.#log.afterCommit(() => {})
   }
 
   #putRelayed(relayed: OpenQuestion): void {
-    const isAsked = this.#log.storedValue(RELAYED) === relayed.key
-    if (!isAsked) this.#log.keep(RELAYED, relayed.key)
-    this.#put(relayed, !isAsked)
+    const isSent = this.#log.storedValue(RELAYED) === relayed.key
+    if (!isSent) this.#log.keep(RELAYED, relayed.key)
+    this.#put(relayed, !isSent)
   }
 
-  /** Opens a question, or lets it wait. On replay in an interrupted task, the question that the task waits for (`isAsked`) must be the first one open. */
-  #enter(question: OpenQuestion, isAsked: boolean): void {
-    if (!this.#open && (this.#hasOpened || !this.#task.isInterrupted() || isAsked)) question.put()
+  /** Opens a question, or lets it wait. On replay in an interrupted task, the question that the task waits for (`isExpected`) must be the first one open. */
+  #enter(question: OpenQuestion, isExpected: boolean): void {
+    if (!this.#open && (this.#hasOpened || !this.#task.isInterrupted() || isExpected)) question.put()
     else (this.#waiting ??= []).push(question)
   }
 
@@ -203,7 +203,7 @@ export class QuestionQueue {
 
   #leave(): void {
     this.#open = undefined
-    this.#task.say({ type: 'work.resumed' })
+    this.#task.send({ type: 'work.resumed' })
     this.#next()
   }
 

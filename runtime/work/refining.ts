@@ -64,14 +64,14 @@ export async function artifactToRefine(
 ): Promise<EarlierArtifact | undefined> {
   checkOptions(options, OPTIONS, 'artifactToRefine', "artifactToRefine(work, { what: 'picture' })")
   checkArgument(work, withMethods(['step', 'readTask'], 'the arguments of the work'), 'artifactToRefine(work)')
-  const { optional = false, ...asking } = options
+  const { optional = false, ...questionOptions } = options
   const choices = await work.step(STEP, () => choicesOf(work))
   if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined
   let chosen: ArtifactReference | undefined = choices.length === 1 ? choices[0] : undefined
   let open: readonly ArtifactChoice[] = choices
   let isAgain = false
   while (!chosen) {
-    const answer: Message = await work.ask(inputRequired(whichArtifact(open, { ...asking, isAgain })))
+    const answer: Message = await work.ask(inputRequired(whichArtifact(open, { ...questionOptions, isAgain })))
     const meant: ArtifactChoice[] =
       [meantArtifacts(open, answer), meantArtifacts(choices, answer)].find(({ length }) => length > 0) ?? []
     chosen = meant.length === 1 ? meant[0] : await namedElsewhere(work, answer)

@@ -111,7 +111,7 @@ export async function loadWorkInput(
     store.readTask(key, taskId, { historyLength: 0, artifacts: false }),
     store.readTaskMessages(key, taskId, 0, 1)
   ])
-  // A later message is not what the task was opened with.
+  // A later message is not the one that opened the task.
   if (!stored || !first || Number(first.generation) > 0)
     throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
   const { message } = first
@@ -206,7 +206,7 @@ export class WorkInputs {
     this.#tasks = tasks
   }
 
-  /** Loads the input of a task's work. Releases what an earlier run has loaded. */
+  /** Loads the input of a task's work. Releases the input that an earlier run has loaded. */
   async load(taskId: string, open?: ReadOpeningDetails): Promise<WorkInput> {
     const { reads: store, agent, limits } = this.#services
     this.ended(taskId)

@@ -162,7 +162,7 @@ export class WorkRun {
     const word = this.#log.emitOnce(ordinal, event)
     if (!word) return
     word.ordinal = ordinal
-    this.#say(word)
+    this.#send(word)
   }
 
   ask<Answer>(question: Question<Answer>): Promise<Answer> {
@@ -171,19 +171,19 @@ export class WorkRun {
 
   /** Asks a question of another agent: see {@link QuestionQueue.relay}. */
   relay(question: Question, relayed: Relayed): Promise<unknown> {
-    const answer = this.#asking.relay(question, relayed)
-    if (this.#asking.isOpen) this.#isUpToDate()
+    const answer = this.#questionQueue.relay(question, relayed)
+    if (this.#questionQueue.isOpen) this.#isUpToDate()
     return this.#forAuthor(answer)
   }
 
   /** Sends a word of a step, or of another agent, without an ordinal. It is not compared on replay, so the caller must not repeat it. */
   pass(words: unknown): void {
     const event = this.#acceptedWord(words)
-    if (event) this.#say(event)
+    if (event) this.#send(event)
   }
 
   lastAnswer(): ReceivedMessage | undefined {
-    return this.#asking.lastAnswer
+    return this.#questionQueue.lastAnswer
   }
 
   step<T>(name: string, run: (step: WorkStepArguments) => T | Promise<T>): Promise<T> {
@@ -247,9 +247,9 @@ export class WorkRun {
     return (this.#chunksMade ??= new ArtifactChunks())
   }
 
-  get #asking(): QuestionQueue {
+  get #questionQueue(): QuestionQueue {
     return (this.#questions ??= new QuestionQueue(this.#log, {
-      say: event => this.#say(event),
+      send: event => this.#send(event),
       isInterrupted: () => this.#host.isInterrupted(this.#log.taskId)
     }))
   }
@@ -266,8 +266,8 @@ export class WorkRun {
 
   async #askQuestion(question: Question): Promise<unknown> {
     this.#check()
-    const answer = this.#asking.ask(question)
-    if (this.#asking.isOpen) this.#isUpToDate()
+    const answer = this.#questionQueue.ask(question)
+    if (this.#questionQueue.isOpen) this.#isUpToDate()
     return answer
   }
 
@@ -277,7 +277,7 @@ export class WorkRun {
     this.#reported = appendItem(this.#reported, why)
   }
 
-  /** Warns of words that a generator made and did not yield: nobody has received them. */
+  /** Warns of words that a generator made and did not yield. */
   #warnUnused(): void {
     const words = this.#unusedWords?.names() ?? []
     if (words.length > 0)
@@ -348,7 +348,7 @@ export class WorkRun {
     for (const resolve of this.#whenReplayed) resolve()
   }
 
-  #say(event: WorkEvent): void {
+  #send(event: WorkEvent): void {
     sendToActor(this.#options.scope.self._parent as AnyActorRef, event)
   }
 

@@ -38,14 +38,14 @@ const COUNTED = /^x:\d+$/
 
 /** Skips the counted ids of restored actors for actors that are spawned without an id in the same system. */
 export function keepSpawnIdsApart(system: System, restored: readonly PersistedSnapshot[]): void {
-  const taken = new Set(restored.flatMap(countedIdsIn))
-  if (taken.size === 0) return
+  const used = new Set(restored.flatMap(countedIdsIn))
+  if (used.size === 0) return
   const counting = system as unknown as { _bookId: () => string }
   const book = counting._bookId
   // Declared before the assignment: see replaceSchedule.
   const bookFree = () => {
     let id = book()
-    while (taken.has(id)) id = book()
+    while (used.has(id)) id = book()
     return id
   }
   counting._bookId = bookFree
@@ -71,15 +71,15 @@ export function replaceSchedule({ scheduler }: System, replacement: Schedule): S
   return schedule
 }
 
-/** Takes its id from the newest delayed event of an actor with this id: `cancel` does not find the event then. A second event takes the id, and is canceled. */
+/** Frees the id of the newest delayed event of an actor, so that `cancel` does not find the event: a second event gets the id, and is canceled. */
 export function takeId(schedule: Schedule, source: AnyActorRef, id: string): void {
   schedule(source, source, { type: 'taskchart.id.taken' }, 0, id)
   source.system.scheduler.cancel(source, id)
 }
 
 /**
- * Starts a restored root actor. XState has each restored actor of `onSnapshot` send its snapshot to its parent again, which has taken it
- * already; these are left out.
+ * Starts a restored root actor. XState has each restored actor of `onSnapshot` send its snapshot to its parent again, which has
+ * handled it already; these are left out.
  */
 export function startRestored(root: AnyActorRef): void {
   const system = root.system as FullSystem
@@ -110,13 +110,13 @@ export class RootOptions<Input> {
   }
 }
 
-/** Hears of the error that ended an actor. */
+/** Gets the error that ended an actor. */
 export interface ErrorListener {
   failed(error: unknown): void
 }
 
-/** Tells a listener of the error that ends an actor, without the literals of `subscribe`: see {@link RootOptions}. */
-export function hearError(
+/** Notifies a listener of the error that ends an actor, without the literals of `subscribe`: see {@link RootOptions}. */
+export function setErrorListener(
   actor: AnyActorRef & { errorListener?: ErrorListener | undefined },
   listener: ErrorListener
 ): void {
@@ -243,7 +243,7 @@ export interface ActorParts {
 /** XState's `_processingStatus` of an actor that runs. */
 export const RUNNING = 1
 
-/** Whether no inspector sees what the actor of a scope does now. */
+/** Whether the actor of a scope has no inspector now. */
 export function runsUnseen({ system, self }: AnyActorScope): boolean {
   return (
     system instanceof LeanSystem && !system.isInspected && (self as unknown as ActorParts)._processingStatus === RUNNING

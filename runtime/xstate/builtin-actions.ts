@@ -326,7 +326,7 @@ export class Macrostep {
   readonly scope: AnyActorScope
   event: EventObject
   snapshot: AnyMachineSnapshot
-  /** Whether the snapshot has changed; set back by whoever asks. */
+  /** Whether the snapshot has changed; the reader sets it back. */
   isChanged = false
   deferredActorIds: readonly string[] | undefined = undefined
   #isOwn = false
@@ -348,7 +348,7 @@ export class Macrostep {
     return this.snapshot
   }
 
-  /** Call it when somebody has seen the snapshot, which then stays as it is. */
+  /** Call it when the snapshot is visible to others, and must not change any more. */
   shown(): void {
     this.#isOwn = false
   }

@@ -23,7 +23,7 @@ import {
 } from './builtin-actions.ts'
 import { LOW_ALLOCATION } from './lean-actor.ts'
 import { mayCompile } from './self-check.ts'
-import { chartTable, type ChartTable, type Configuration, type TableTransition } from './transition-table.ts'
+import { chartTable, type ChartTable, type TableState, type TableTransition } from './transition-table.ts'
 
 /**
  * Compiles a machine: its transitions are looked up in a table that is made once. Its actors behave, persist and restore exactly as
@@ -141,7 +141,7 @@ class TableInterpreter {
 
   #takeMove(move: TableTransition | undefined, step: Macrostep): void {
     if (move) this.#move(move, step)
-    tellMicrostep(step, move)
+    reportMicrostep(step, move)
   }
 
   #move({ steps, target, ends }: Pick<TableTransition, 'steps' | 'target' | 'ends'>, step: Macrostep): void {
@@ -169,7 +169,7 @@ class TableInterpreter {
     return output({ context, event: { type: `xstate.done.state.${final.id}`, output: result } as EventObject, self })
   }
 
-  #configurationOf({ _nodes }: AnyMachineSnapshot): Configuration {
+  #configurationOf({ _nodes }: AnyMachineSnapshot): TableState {
     for (let i = _nodes.length - 1; i >= 0; i -= 1) {
       const configuration = this.#table.configurations.get(_nodes[i] as AnyStateNode)
       if (configuration) return configuration
@@ -225,8 +225,8 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
   )
 }
 
-/** Reports a microstep to the system's inspectors. What a lean system counts is counted here, while nobody inspects it. */
-function tellMicrostep(step: Macrostep, move?: TableTransition): void {
+/** Reports a microstep to the system's inspectors. The counts of a lean system are made here, while it has no inspector. */
+function reportMicrostep(step: Macrostep, move?: TableTransition): void {
   const {
     snapshot,
     event,
@@ -247,6 +247,6 @@ function tellMicrostep(step: Macrostep, move?: TableTransition): void {
 function stopped(step: Macrostep, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {
   stopChildren(step)
   Object.assign(step.own, end, { children: NO_CHILDREN })
-  tellMicrostep(step)
+  reportMicrostep(step)
   return step.snapshot
 }

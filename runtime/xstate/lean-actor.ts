@@ -82,7 +82,7 @@ class Mailbox {
   }
 }
 
-/** XState's list of what an actor does after a transition. Mostly that is one thing, for which an array would reserve 17 places. */
+/** XState's list of an actor's functions after a transition. Usually it has one, for which an array would reserve 17 places. */
 class Deferrals {
   #first: (() => void) | undefined
   #others: (() => void)[] | undefined
@@ -119,7 +119,7 @@ type LeanOptions = {
   readonly input?: unknown
 }
 
-/** XState's actor, whose members that most actors never use are made on first use. Its prototype is XState's, so that all other methods are XState's. */
+/** XState's actor with rare members that are made on first use. All other methods are those of its prototype, which is XState's. */
 class LeanActor {
   readonly logic: AnyActorLogic
   _snapshot: { readonly status: string } | undefined = undefined
@@ -129,7 +129,7 @@ class LeanActor {
   readonly mailbox: Mailbox
   observers: ReadonlySet<unknown> = NO_OBSERVERS
   eventListeners: ReadonlyMap<string, unknown> = NO_LISTENERS
-  /** See `hearError`. */
+  /** See `setErrorListener`. */
   errorListener: ErrorListener | undefined = undefined
   readonly logger: unknown
   _processingStatus = 0

@@ -13,7 +13,8 @@ import {
   transition
 } from 'xstate'
 import type { FullSystem } from './actor-system.ts'
-import { isMachine, noteWrittenConfig, writtenConfig } from './persisted-snapshot.ts'
+import { isMachine } from './persisted-snapshot.ts'
+import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
 
 type Step = ReturnType<typeof transition<AnyStateMachine>>
 
@@ -88,7 +89,7 @@ export interface Director {
   acts(actor: AnyActorRef, type: string, params: unknown): boolean
   /** Whether an event arrives. */
   delivers(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): boolean
-  /** Whenever an actor has taken an event, and done all that follows from it at once. */
+  /** Whenever an actor has handled an event, and all that follows from it at once. */
   took(actor: AnyActorRef): void
   schedule(...given: Parameters<Schedule['schedule']>): void
   cancel(...given: Parameters<Schedule['cancel']>): void
@@ -113,7 +114,7 @@ export function sendsSnapshots(actor: AnyActorRef): boolean {
   return (actor as { readonly _syncSnapshot?: boolean })._syncSnapshot === true
 }
 
-/** XState tells its inspectors of an actor before it makes the actor's first snapshot. */
+/** XState notifies its inspectors of an actor before it makes the actor's first snapshot. */
 function direct(actor: AnyActor, director: Director): void {
   actor.logic = director.cast(actor, actor.logic as AnyActorLogic)
   const scope = (

@@ -75,7 +75,7 @@ function traceOf(forms: readonly AnyStateMachine[]): string {
         seen.push([seeing.type, (seeing.actorRef as { readonly id?: string }).id, Reflect.get(seeing, 'event')]),
       ...(snapshot && { snapshot })
     })
-    actor.on('*', told => seen.push(told))
+    actor.on('*', emitted => seen.push(emitted))
     actor.subscribe({ error: error => seen.push(String(error)), complete: () => seen.push('complete') })
     actor.start()
     if (event) actor.send(event)
@@ -127,7 +127,7 @@ const probe: AnyStateMachine = setup({
       actions: enqueueActions(({ enqueue, check }) => {
         if (check('isEven')) enqueue('add')
         enqueue.sendTo('spawned', { type: 'count' })
-        enqueue.emit({ type: 'told' })
+        enqueue.emit({ type: 'emitted' })
       })
     }
   },

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { AnyActorRef, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition } from 'xstate'
 import { PrivateProperty } from '../primitives/collections.ts'
+import { statesOf, transitionsOf, transitionName } from './written-chart.ts'
 
-/** How often a transition of a chart was taken after another one. */
+/** The count of a transition of a chart after another one. */
 export interface TransitionCount {
   /** The version of the chart: a hash of its states and transitions. */
   readonly chart: string
@@ -19,7 +20,7 @@ export interface TransitionCount {
 /** Stands for the transition before the first one of an actor. */
 export const FROM_START = ''
 
-/** Stands for the transition before the first one of a restored actor, which nobody remembers. */
+/** Stands for the transition before the first one of a restored actor, which is not known. */
 export const UNKNOWN = '?'
 
 /** The version of a chart: a hash over its states and transitions. Charts of the same structure have the same. */
@@ -106,13 +107,13 @@ export class TransitionCounter {
   }
 
   /** See {@link Counted.take}. */
-  add(actor: AnyActorRef, taken: Counted): void {
+  add(actor: AnyActorRef, transition: Counted): void {
     const before = ((actor as Remembering).lastTransition ??= { transition: UNKNOWN, atMs: undefined })
-    let pair = taken.after.get(before.transition)
-    if (!pair) taken.after.set(before.transition, (pair = new Pair()))
+    let pair = transition.after.get(before.transition)
+    if (!pair) transition.after.set(before.transition, (pair = new Pair()))
     pair.count += 1
-    before.transition = taken
-    if (taken.leaves) {
+    before.transition = transition
+    if (transition.leaves) {
       const atMs = this.#now()
       if (before.atMs !== undefined) {
         pair.timed += 1
@@ -125,7 +126,7 @@ export class TransitionCounter {
     this.#counting()
   }
 
-  /** Takes what was counted since the last call. */
+  /** Takes the counts since the last call. */
   take(): TransitionCount[] {
     this.#isCounting = false
     const counts: TransitionCount[] = []
@@ -146,23 +147,4 @@ export class TransitionCounter {
     }
     return counts
   }
-}
-
-/** A state and all its descendants. */
-export function statesOf(node: AnyStateNode): AnyStateNode[] {
-  return [node, ...Object.values(node.states).flatMap(statesOf)]
-}
-
-/** The transitions of a state: those on events, then the eventless ones. */
-export function transitionsOf({ transitions, always = [] }: AnyStateNode): AnyTransitionDefinition[] {
-  return [...[...transitions.values()].flat(), ...always]
-}
-
-/** The name of a transition: its state, its event and its targets, and its number among several on the same event. Unique in its chart. */
-export function transitionName(transition: AnyTransitionDefinition): string {
-  const { source, eventType, target = [] } = transition
-  const alike = transitionsOf(source).filter(other => other.eventType === eventType)
-  const branch = alike.length > 1 ? ` (branch ${alike.indexOf(transition) + 1})` : ''
-  const leads = target.length === 0 ? 'stays' : `to ${target.map(({ key }) => key).join(' and ')}`
-  return `${source.id} on ${eventType || 'its own'}${branch} ${leads}`
 }

@@ -9,7 +9,8 @@ import {
   type UnknownAction
 } from 'xstate'
 import { prepareActions, type PreparedAction } from './builtin-actions.ts'
-import { type Counted, countedOf, statesOf } from './transition-counter.ts'
+import { type Counted, countedOf } from './transition-counter.ts'
+import { statesOf } from './written-chart.ts'
 
 /** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
 export interface Actions {
@@ -22,13 +23,13 @@ export interface TableTransition {
   readonly transition: AnyTransitionDefinition
   readonly counted: Counted | undefined
   readonly steps: readonly Actions[]
-  readonly target: Configuration
+  readonly target: TableState
   /** The final state in which the chart ends, if it does. */
   readonly ends: AnyStateNode | undefined
 }
 
 /** A configuration of a chart: a leaf state and its ancestors. */
-export interface Configuration {
+export interface TableState {
   readonly leaf: AnyStateNode
   /** A snapshot in this configuration; its context and children are ignored. */
   readonly template: AnyMachineSnapshot
@@ -43,24 +44,24 @@ export interface Configuration {
 /** A chart as a table: its initial move, and its configurations by leaf state. */
 export interface ChartTable {
   readonly start: Pick<TableTransition, 'steps' | 'target' | 'ends'>
-  readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
+  readonly configurations: ReadonlyMap<AnyStateNode, TableState>
 }
 
 /** Makes a chart's table; `undefined` for a chart that is not flat: with parallel states, history, or a nested final state. */
 export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   const nodes = statesOf(machine.root)
   if (!nodes.every(isFlat)) return undefined
-  const configurations = new Map<AnyStateNode, Configuration>()
-  const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
+  const configurations = new Map<AnyStateNode, TableState>()
+  const at = (leaf: AnyStateNode) => configurations.get(leaf) as TableState
   for (const leaf of nodes.filter(isInnermost)) configurations.set(leaf, configurationOf(machine, leaf, at))
   const path = initialPath(machine.root)
   return {
     start: {
       steps: stepsOf(
-        path.map(node => entered(node)),
+        path.map(node => entryActions(node)),
         machine
       ),
-      ...arrival(path, at)
+      ...targetOf(path, at)
     },
     configurations
   }
@@ -69,8 +70,8 @@ export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
 function configurationOf(
   machine: AnyStateMachine,
   leaf: AnyStateNode,
-  at: (leaf: AnyStateNode) => Configuration
-): Configuration {
+  at: (leaf: AnyStateNode) => TableState
+): TableState {
   const nodes = [leaf, ...ancestorsOf(leaf)]
   // Moves are made lazily, because their target configurations may not exist yet.
   const move = (transition: AnyTransitionDefinition): TableTransition => moveOf(transition, leaf, at)
@@ -111,7 +112,7 @@ function configurationOf(
 function moveOf(
   transition: AnyTransitionDefinition,
   leaf: AnyStateNode,
-  at: (leaf: AnyStateNode) => Configuration
+  at: (leaf: AnyStateNode) => TableState
 ): TableTransition {
   const { source, reenter, actions } = transition
   const [target] = transition.target ?? []
@@ -126,33 +127,33 @@ function moveOf(
     .toReversed()
   const inner = initialPath(target)
   const entries = [
-    ...around.map(node => entered(node, false)),
-    ...inner.filter(node => node !== domain).map(node => entered(node))
+    ...around.map(node => entryActions(node, false)),
+    ...inner.filter(node => node !== domain).map(node => entryActions(node))
   ]
   return {
     transition,
     counted,
-    steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine),
-    ...arrival(inner, at)
+    steps: stepsOf([...exited.map(exitActions), { actions }, ...entries], leaf.machine),
+    ...targetOf(inner, at)
   }
 }
 
-function arrival(
+function targetOf(
   path: readonly AnyStateNode[],
-  at: (leaf: AnyStateNode) => Configuration
+  at: (leaf: AnyStateNode) => TableState
 ): Pick<TableTransition, 'target' | 'ends'> {
   const leaf = path.at(-1) as AnyStateNode
   return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
 }
 
 /** Actions as declared in the chart. */
-type Given = Omit<Actions, 'actions'> & { readonly actions: readonly UnknownAction[] }
+type DeclaredActions = Omit<Actions, 'actions'> & { readonly actions: readonly UnknownAction[] }
 
-function left(node: AnyStateNode): Given {
+function exitActions(node: AnyStateNode): DeclaredActions {
   return { actions: [...node.exit, ...node.invoke.map(({ id }) => stopChild(id))] }
 }
 
-function entered(node: AnyStateNode, byDefault = true): Given {
+function entryActions(node: AnyStateNode, byDefault = true): DeclaredActions {
   const spawns = node.invoke.map(invoke =>
     spawnChild(invoke.src, { ...invoke, syncSnapshot: Boolean(invoke.onSnapshot) } as object)
   )
@@ -161,7 +162,7 @@ function entered(node: AnyStateNode, byDefault = true): Given {
   return spawns.length > 0 ? { actions, invoked: node.invoke.map(({ id }) => id) } : { actions }
 }
 
-function stepsOf(steps: readonly Given[], machine: AnyStateMachine): readonly Actions[] {
+function stepsOf(steps: readonly DeclaredActions[], machine: AnyStateMachine): readonly Actions[] {
   return steps
     .filter(({ actions }) => actions.length > 0)
     .map(({ actions, ...invoked }) => ({ actions: prepareActions(actions, machine), ...invoked }))

@@ -570,7 +570,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a follower is not told the newest generation at the next owner',
     file: 'adapters/cluster/link/link-server.ts',
     unit: 'test/adapters/cluster/cluster.test.ts',
-    find: 'if (generation !== undefined) say(socket, id, { advanced: generation })',
+    find: 'if (generation !== undefined) sendAnswer(socket, id, { advanced: generation })',
     replace: ''
   },
   {

@@ -272,7 +272,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'an artifact is sent again when the work is replayed',
     file: REPLAY,
-    find: 'if (sameJson(said.append ? artifact : whole, said.artifact)) return undefined',
+    find: 'if (sameJson(recorded.append ? artifact : whole, recorded.artifact)) return undefined',
     replace: ''
   },
   {
@@ -436,7 +436,7 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a violation by a restored task is missed',
     file: 'runtime/property-watch.ts',
     unit: 'test/runtime/property-watch.test.ts',
-    find: 'for (const event of waiting) this.#hear(key, watched, event)',
+    find: 'for (const event of waiting) this.#evaluate(key, watched, event)',
     replace: ''
   },
   {

@@ -76,7 +76,7 @@ export const toolFaults: readonly Fault[] = [
     name: 'a canceled task owes its properties in a model for SPIN',
     file: 'adapters/testing/proof/promela.ts',
     unit: 'test/adapters/testing/promela.test.ts',
-    find: "spot.over === 'canceled' ? 'end_gone' : 'ended'",
+    find: "configuration.over === 'canceled' ? 'end_gone' : 'ended'",
     replace: "'ended'"
   },
   {

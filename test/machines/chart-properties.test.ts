@@ -3,9 +3,9 @@ import t from 'tap'
 import { enqueueActions, type AnyStateMachine } from 'xstate'
 import { proveChart, type ChartCases } from '../../adapters/testing/index.ts'
 import { ExplorationBounds } from '../../adapters/testing/bounds.ts'
-import { chartInitialState } from '../../adapters/testing/proof/agent-ground.ts'
+import { chartInitialState } from '../../adapters/testing/proof/agent-states.ts'
 import { counterexampleIn } from '../../adapters/testing/proof/counterexample.ts'
-import { stateSpaceOf, type StateSpace } from '../../adapters/testing/proof/space.ts'
+import { stateSpaceOf, type StateSpace } from '../../adapters/testing/proof/state-space.ts'
 import type { Moment } from '../../machines/properties/terms.ts'
 import type { ToWork } from '../../machines/task-events.ts'
 import type { Property } from '../../runtime/index.ts'
@@ -31,7 +31,7 @@ const charts = {
 /** The configurations of a chart, up to several times as many as the real one has. */
 function explored(machine: AnyStateMachine, { cases }: Proved): StateSpace[] {
   return cases.map(given =>
-    stateSpaceOf(chartInitialState(machine, given).ground, new ExplorationBounds({ limit: 2000 }))
+    stateSpaceOf(chartInitialState(machine, given).initialState, new ExplorationBounds({ limit: 2000 }))
   )
 }
 

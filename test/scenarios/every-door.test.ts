@@ -189,8 +189,9 @@ function doorsOf(t: Test, doors: EveryDoor): Door[] {
       name: 'the feed of the page',
       samples: requestsOfPages(doors),
       send: overWebSocket(t, feedUrl(url, TOKEN), {
-        last: '{"type":"nodes"}',
-        isAnswer: ({ type }) => type === 'nodes'
+        // No input has this id, so none before it has the same answer.
+        last: '{"type":"authorize","taskId":"the last"}',
+        isAnswer: ({ type, taskId }) => type === 'authorized' && taskId === 'the last'
       })
     },
     {
@@ -496,7 +497,7 @@ interface Opening {
   /** A good frame, which follows each input. */
   readonly last: string
   /** Whether a frame is the answer to the good one. */
-  readonly isAnswer: (frame: { readonly id?: unknown; readonly type?: unknown }) => boolean
+  readonly isAnswer: (frame: { readonly id?: unknown; readonly type?: unknown; readonly taskId?: unknown }) => boolean
 }
 
 function webSocketOf(version: string): Opening {
@@ -522,7 +523,7 @@ function overWebSocket(t: Test, url: string, { last, isAnswer, ...opening }: Ope
       }
       const take = (data: Buffer) => {
         const frame = data.toString()
-        if (isAnswer(JSON.parse(frame) as { id?: unknown; type?: unknown })) return done()
+        if (isAnswer(JSON.parse(frame) as { id?: unknown; type?: unknown; taskId?: unknown })) return done()
         frames.push(frame)
       }
       const end = (code: number) => {

@@ -2,7 +2,7 @@ import type { InitializeHook, ResolveHook } from 'node:module'
 import type { MessagePort } from 'node:worker_threads'
 
 /*
- * Runs in Node's thread for module hooks, which `fresh-modules.ts` registers. The URL of a reloaded module carries the number of
+ * Runs in Node's thread for module hooks, which `reloader.ts` registers. The URL of a reloaded module carries the number of
  * that load. The hook passes the number on to its imports, transitively, except to packages and to taskchart itself.
  */
 

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { chartVersion } from '../../../runtime/xstate/transition-counter.ts'
+import { chartVersion } from '../../../runtime/work-port.ts'
 import { type AgentChart, chartsOf, type Heat, heatOf } from '../../drawing/agent-charts.ts'
 import { coverageFile } from '../files.ts'
 import { readArguments } from '../arguments.ts'

@@ -14,7 +14,7 @@ export type Request =
   | { readonly watch: string; readonly shard: number; readonly scope: Scope }
   | { readonly withhold: Erasure }
 
-/** A frame from the node that asks: a request, the end of one, or the end of an erasure. */
+/** A frame from the requesting node: a request, the end of one, or the end of an erasure. */
 export type NodeRequestFrame = { readonly id: number } & (
   | Request
   | { readonly stop: true }
@@ -27,7 +27,7 @@ export type NodeAnswer =
   | { readonly advanced: number }
   | { readonly withheld: true }
   | { readonly answer: unknown }
-  /** `isUnknown`: what was asked may have been done. */
+  /** `isUnknown`: the request may have been carried out. */
   | { readonly error: WireError; readonly isUnknown?: true }
   /** The node does not have the shard. */
   | { readonly moved: true }
@@ -58,7 +58,7 @@ const frames = (...shapes: readonly z.ZodRawShape[]) => z.union(shapes.map(shape
 /** Any frame with an id. */
 export const NUMBERED: Schema<{ readonly id: number }> = z.object({ id: whole })
 
-/** The frames of the node that asks. */
+/** The frames of the requesting node. */
 export const REQUEST_FRAMES = frames(
   { change: z.enum(OWNER_CALL_NAMES), shard: whole, request: free },
   { watch: anyString, shard: whole, scope },

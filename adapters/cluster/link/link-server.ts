@@ -27,12 +27,12 @@ import type { LinkSocket, ListenPlace } from './network.ts'
 const PROOF_MS = 2000
 
 /** The most callers at a time that have not proved it. */
-const MOST_STRANGERS = 64
+const MOST_UNPROVED = 64
 
 /** The pause between two signs of life. */
 const PING_MS = 1000
 
-/** The most bytes that wait for another node. Over it, it reads events from the store. */
+/** The most bytes that wait for another node. Over it, that node reads events from the store. */
 const WAITING_BYTES = 1024 * 1024
 
 /** A request in progress: its end, and for a watched task its shard. */
@@ -50,10 +50,10 @@ export class LinkServer {
   readonly #clock: Clock
   readonly #callers = new Map<LinkSocket, Map<number, Running>>()
   readonly #listening: Promise<() => Promise<void>>
-  /** The connections that were refused: of somebody who has another secret, or is no node. */
+  /** The refused connections: with another secret, or not from a node. */
   refused = 0
   /** The connections that have not proved yet to be nodes. */
-  #strangers = 0
+  #unproved = 0
 
   private constructor(
     place: ListenPlace,
@@ -69,7 +69,7 @@ export class LinkServer {
     this.#listening = network.listen(place, (socket, proved) => this.#greet(socket, proved))
   }
 
-  /** Listens. Rejects if the port is taken. */
+  /** Listens. Rejects if the port is in use. */
   static async listen(
     place: ListenPlace,
     member: ClusterMember,
@@ -82,14 +82,14 @@ export class LinkServer {
     return server
   }
 
-  /** Tells the watchers of tasks in these shards that this node does not have them any more. */
+  /** Notifies the watchers of tasks in these shards that this node does not have them any more. */
   release(shards: readonly number[]): void {
     for (const [socket, running] of this.#callers) {
       for (const [id, { shard, stop }] of running) {
         if (shard === undefined || !shards.includes(shard)) continue
         stop()
         running.delete(id)
-        say(socket, id, { moved: true })
+        sendAnswer(socket, id, { moved: true })
       }
     }
   }
@@ -101,8 +101,8 @@ export class LinkServer {
 
   /** Accepts requests once the caller has proved that it knows the secret. A frame that is none of a node ends the connection. */
   #greet(socket: LinkSocket, proved: () => void): void {
-    if (this.#strangers >= MOST_STRANGERS) return socket.terminate()
-    this.#strangers += 1
+    if (this.#unproved >= MOST_UNPROVED) return socket.terminate()
+    this.#unproved += 1
     const own = randomUUID()
     let running: Map<number, Running> | undefined
     const refuse = (code: number, reason: string) => {
@@ -118,14 +118,14 @@ export class LinkServer {
       const numbers = [own, number]
       if (!isProof(proof, this.#secret, 'caller', numbers)) return refuse(OTHER_SECRET, 'the secret is another')
       proved()
-      this.#strangers -= 1
+      this.#unproved -= 1
       socket.send(JSON.stringify({ proof: proofOf(this.#secret, 'server', numbers) }))
       running = this.#accept(socket)
     }
     socket.on('error', () => {})
     socket.on('close', () => {
       this.#clock.clearTimeout(late)
-      if (!running) this.#strangers -= 1
+      if (!running) this.#unproved -= 1
     })
     onReceived(socket, 'message', receive, () => refuse(NO_NODE, 'this is no frame of a node'))
     socket.send(JSON.stringify({ number: own }))
@@ -158,29 +158,29 @@ export class LinkServer {
     const { id } = readFrame(NUMBERED, data)
     const { value } = tryDecode(REQUEST_FRAMES, parseFrame(data))
     if (value) this.#take(socket, running, value)
-    else say(socket, id, { error: { message: 'This node does not know the request of the other.' } })
+    else sendAnswer(socket, id, { error: { message: 'This node does not know the request of the other.' } })
   }
 
-  #take(socket: LinkSocket, running: Map<number, Running>, asked: NodeRequestFrame): void {
-    const { id } = asked
-    if ('stop' in asked) {
+  #take(socket: LinkSocket, running: Map<number, Running>, frame: NodeRequestFrame): void {
+    const { id } = frame
+    if ('stop' in frame) {
       running.get(id)?.stop()
       running.delete(id)
-    } else if ('erased' in asked) running.get(id)?.erased?.(asked.erased)
-    else if ('withhold' in asked) {
+    } else if ('erased' in frame) running.get(id)?.erased?.(frame.erased)
+    else if ('withhold' in frame) {
       const erased = new Promise<boolean>(resolve => running.set(id, { stop() {}, erased: resolve }))
       void this.#answer(
         socket,
         running,
         id,
-        this.#member.withhold(asked.withhold, () => say(socket, id, { withheld: true }), erased)
+        this.#member.withhold(frame.withhold, () => sendAnswer(socket, id, { withheld: true }), erased)
       )
-    } else if (!this.#shards.has(asked.shard)) say(socket, id, { moved: true })
-    else if ('watch' in asked) void this.#watch(socket, running, asked)
+    } else if (!this.#shards.has(frame.shard)) sendAnswer(socket, id, { moved: true })
+    else if ('watch' in frame) void this.#watch(socket, running, frame)
     else {
       const abort = new AbortController()
       running.set(id, { stop: () => abort.abort() })
-      void this.#answer(socket, running, id, this.#member.run(asked.change, asked.request, asked.shard, abort.signal))
+      void this.#answer(socket, running, id, this.#member.run(frame.change, frame.request, frame.shard, abort.signal))
     }
   }
 
@@ -193,7 +193,7 @@ export class LinkServer {
           : { error: toFrameError(error), ...(error === OUTCOME_UNKNOWN && { isUnknown: true }) }
     )
     running.delete(id)
-    say(socket, id, answer)
+    sendAnswer(socket, id, answer)
   }
 
   /** Passes the events of a task on, beginning with its newest generation. */
@@ -204,33 +204,33 @@ export class LinkServer {
   ): Promise<void> {
     const moved = () => {
       running.delete(id)
-      say(socket, id, { moved: true })
+      sendAnswer(socket, id, { moved: true })
     }
     const stop = this.#member.listen(watch, {
       scope,
       onEvents: events =>
-        say(
+        sendAnswer(
           socket,
           id,
           socket.bufferedAmount <= WAITING_BYTES
             ? { told: events }
             : { advanced: Math.max(...events.map(({ generation }) => generation)) }
         ),
-      onGap: generation => say(socket, id, { advanced: generation }),
+      onGap: generation => sendAnswer(socket, id, { advanced: generation }),
       onClosed: moved
     })
     running.set(id, { shard, stop })
     try {
       const generation = await this.#member.generationOf(scope, watch)
-      if (generation !== undefined) say(socket, id, { advanced: generation })
+      if (generation !== undefined) sendAnswer(socket, id, { advanced: generation })
     } catch {
-      // The watcher asks again.
+      // The watcher repeats its request.
       stop()
       moved()
     }
   }
 }
 
-function say(socket: LinkSocket, id: number, answer: NodeAnswer): void {
+function sendAnswer(socket: LinkSocket, id: number, answer: NodeAnswer): void {
   if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ id, ...answer }))
 }

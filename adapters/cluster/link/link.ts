@@ -29,10 +29,10 @@ export class LinkLost extends Error {
   }
 }
 
-/** Why a node cannot be asked, for people. */
+/** The reason why a node cannot be used, for people. */
 export type LinkFault = 'cannot be reached' | 'has another secret' | 'is no node of this version of taskchart'
 
-/** The pause before a node that could not be asked is tried again. */
+/** The pause between two attempts to reach a node. */
 export const TRY_AGAIN_MS = 1000
 
 /** The network and the clock of a link. Default: WebSocket and the system clock. */
@@ -61,7 +61,7 @@ export class NodeLink {
     | { readonly fault: LinkFault; readonly sinceMs: number; readonly atMs: number; isReported: boolean }
     | undefined
 
-  /** `report` gets each fault once, until the node can be asked again. */
+  /** `report` gets each fault once, until the node can be used again. */
   constructor(address: string, secret: string, ways = DEFAULT_WAYS, report: (fault: LinkFault) => void = () => {}) {
     this.#address = address
     this.#secret = secret
@@ -69,7 +69,7 @@ export class NodeLink {
     this.#report = report
   }
 
-  /** Whether nothing is asked. */
+  /** Whether no request is open. */
   get isIdle(): boolean {
     return this.#listeners.size === 0
   }
@@ -89,7 +89,7 @@ export class NodeLink {
   /** Asks for one answer. Rejects with the error of the other node, with NOT_OWNER if it does not have the shard, with OUTCOME_UNKNOWN and LinkLost. */
   call(request: Request, signal?: AbortSignal): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const stop = this.ask(request, answer => {
+      const stop = this.request(request, answer => {
         signal?.removeEventListener('abort', abort)
         if (answer === 'unsent' || answer === 'lost') return reject(new LinkLost(answer === 'lost'))
         stop()
@@ -105,11 +105,11 @@ export class NodeLink {
     })
   }
 
-  /** Sends a request, and calls `heard` with every answer. `unsent` and `lost` are the last. */
-  ask(
+  /** Sends a request, and calls `onAnswer` with every answer. `unsent` and `lost` are the last. */
+  request(
     request: Request,
-    heard: (answer: NodeAnswer | 'unsent' | 'lost') => void
-  ): { readonly stop: () => void; readonly say: (erased: boolean) => void } {
+    onAnswer: (answer: NodeAnswer | 'unsent' | 'lost') => void
+  ): { readonly stop: () => void; readonly sendErased: (erased: boolean) => void } {
     const id = (this.#next += 1)
     let isOver = false
     const send = (frame: NodeRequestFrame) =>
@@ -120,8 +120,8 @@ export class NodeLink {
     const begin = async () => {
       const socket = await this.#open().catch(() => undefined)
       if (isOver) return
-      if (!socket) return heard('unsent')
-      this.#listeners.set(id, heard)
+      if (!socket) return onAnswer('unsent')
+      this.#listeners.set(id, onAnswer)
       socket.send(JSON.stringify({ id, ...request } satisfies NodeRequestFrame))
     }
     void begin()
@@ -129,7 +129,7 @@ export class NodeLink {
       isOver = true
       if (this.#listeners.delete(id)) void send({ id, stop: true })
     }
-    return { stop, say: erased => void send({ id, erased }) }
+    return { stop, sendErased: erased => void send({ id, erased }) }
   }
 
   /** Ends the connection, also one that is being opened. Later requests are not sent. */
@@ -155,14 +155,14 @@ export class NodeLink {
     let isProved = false
     let fault: LinkFault = 'cannot be reached'
     let silence: unknown
-    const heard = () => {
+    const restartTimer = () => {
       clock.clearTimeout(silence)
       silence = clock.setTimeout(() => socket.terminate(), SILENT_MS)
     }
-    heard()
+    restartTimer()
     return new Promise((resolve, reject) => {
       const receive = (data: unknown) => {
-        heard()
+        restartTimer()
         if (isProved) {
           const answered = readFrame(ANSWERED, data)
           return this.#listeners.get(answered.id)?.(answered)
@@ -183,7 +183,7 @@ export class NodeLink {
         fault = 'is no node of this version of taskchart'
         socket.terminate()
       })
-      socket.on('ping', heard)
+      socket.on('ping', restartTimer)
       socket.on('error', () => {})
       socket.on('close', code => {
         clock.clearTimeout(silence)
@@ -192,7 +192,7 @@ export class NodeLink {
         if (!isProved && !this.#isClosed) this.#fail(fault)
         const lost = [...this.#listeners.values()]
         this.#listeners.clear()
-        for (const tell of lost) tell('lost')
+        for (const listener of lost) listener('lost')
         reject(new LinkLost(false))
       })
     })

@@ -10,7 +10,7 @@ export const SILENT_MS = 3000
 /** The most bytes of one frame: a task's events are smaller. */
 const FRAME_BYTES = 64 * 1024 * 1024
 
-/** The most bytes that somebody who has not proved to be a node may send. */
+/** The most bytes on a connection that has not proved to be from a node. */
 const PROOF_BYTES = 4096
 
 /** No page connects to a node. */
@@ -39,7 +39,7 @@ export interface ListenPlace {
 export interface Network {
   /** Connects to the node at an address. A socket that cannot connect closes. */
   connect(address: string): LinkSocket
-  /** Listens, and resolves with what ends that and all connections. A connection may send little until `proved`. Rejects if the port is taken. */
+  /** Listens, and resolves with what ends that and all connections. A connection may send little until `proved`. Rejects if the port is in use. */
   listen(place: ListenPlace, accept: (socket: LinkSocket, proved: () => void) => void): Promise<() => Promise<void>>
 }
 

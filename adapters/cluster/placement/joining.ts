@@ -31,7 +31,7 @@ interface Joining {
   readonly clock: Clock
 }
 
-/** The pause between two looks at another session with the address. */
+/** The pause between two checks of another session with the address. */
 const LOOK_MS = 25
 
 /** The first pause after a refusal, and the longest. Each is twice the one before. */

@@ -26,7 +26,7 @@ import {
   versionText
 } from './statements.ts'
 
-/** The pause between two looks at the database, and while a shard has no owner. */
+/** The pause between two reads of the database, and while a shard has no owner. */
 const LOOK_MS = 100
 const SOON_MS = 25
 
@@ -54,7 +54,7 @@ interface PostgresPlacementOptions {
   readonly clock: Clock
 }
 
-/** A node as the last look showed it. */
+/** A node in the last read of the database. */
 interface SeenNode {
   readonly address: string
   readonly takes: boolean
@@ -65,7 +65,7 @@ interface SeenNode {
 /**
  * Placement by the advisory locks of PostgreSQL: one session of each node has those of its shards, and writes. PostgreSQL takes them away
  * when the session ends, after its last transaction. A hung node keeps its session, so the other nodes end that after the lease. A second
- * session gives signs of life and looks for free shards.
+ * session gives signs of life and searches for free shards.
  */
 export class PostgresPlacement implements Placement, ShardOwner {
   readonly shards: number
@@ -218,7 +218,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
     while (!this.#isLeaving) {
       try {
         if (!this.#owned) await this.#enter(seat)
-        await this.#look(seat)
+        await this.#updateOwnership(seat)
         this.#loggedReason = undefined
       } catch (error) {
         this.#watch?.close()
@@ -285,7 +285,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
   }
 
   /** Gives a sign of life, and finds the owners of all shards. Takes the free ones that this node should have, and gives those that another should have. */
-  async #look(seat: Seat): Promise<void> {
+  async #updateOwnership(seat: Seat): Promise<void> {
     const { pool, schema, clock } = this.#options
     const watch = (this.#watch ??= await openWatch(pool, schema, LEASE_MS))
     const fromMs = clock.now()

@@ -55,12 +55,12 @@ export const TAKE = {
   name: 'taskchart_take',
   text: `
     WITH locked AS MATERIALIZED (SELECT f.shard, f.newest, pg_try_advisory_lock(${LOCK_CLASS}, f.shard) AS ok FROM unnest($1::int[], $2::text[]) AS f (shard, newest)),
-    taken AS (
+    claimed AS (
       UPDATE shards SET epoch = epoch + 1, holder = ($3::jsonb || jsonb_build_object('before', ${BEFORE}))::text
       FROM locked WHERE shards.shard = locked.shard AND locked.ok AND coalesce((${versionOf('holder')})::bigint[], '{}') <= locked.newest::bigint[]
       RETURNING shards.shard, shards.epoch
     )
-    SELECT shard, epoch, CASE WHEN epoch IS NULL THEN pg_advisory_unlock(${LOCK_CLASS}, shard) END FROM locked LEFT JOIN taken USING (shard) WHERE ok`
+    SELECT shard, epoch, CASE WHEN epoch IS NULL THEN pg_advisory_unlock(${LOCK_CLASS}, shard) END FROM locked LEFT JOIN claimed USING (shard) WHERE ok`
 }
 
 /** Gives shards up. */
@@ -124,7 +124,7 @@ export async function readLocks(session: Session): Promise<Lock[]> {
   }))
 }
 
-/** Whether two looks saw the same owners. */
+/** Whether two reads gave the same owners. */
 export function isSame(
   one: ReadonlyMap<number, string | undefined>,
   other: ReadonlyMap<number, string | undefined>

@@ -65,7 +65,7 @@ export function jsonRpcCaller(
 
 /** Findings about the envelope of an event belong to a requirement of their own (§9.4.2). */
 function noteEvents(note: Note): Note {
-  return (id, ...told) => note(id === 14 ? 18 : id, ...told)
+  return (id, ...finding) => note(id === 14 ? 18 : id, ...finding)
 }
 
 /** The form of REST in a version of A2A. */

@@ -219,15 +219,15 @@ async function replied(subject: SubjectUnderTest, message: Record<string, unknow
 
 /** A request for authorization must have a message, and the stream must stay open (§7.6.1). */
 function noteWaiting({ trial }: SubjectUnderTest, events: readonly StreamResponse[], end: Rest): void {
-  const asked = events
+  const request = events
     .filter(event => 'statusUpdate' in event)
     .find(event => stateIn(event) === 'TASK_STATE_AUTH_REQUIRED')
-  if (!asked) return
+  if (!request) return
   trial.options.ledger.learn('auth')
-  trial.check(140, asked.statusUpdate.status.message !== undefined, 'a message that explains what is needed', asked)
+  trial.check(140, request.statusUpdate.status.message !== undefined, 'a message that explains what is needed', request)
   trial.check(
     61,
-    end !== 'ended' || events.at(-1) !== asked,
+    end !== 'ended' || events.at(-1) !== request,
     'a stream that stays open while an authorization is awaited',
     'its end'
   )
@@ -235,38 +235,41 @@ function noteWaiting({ trial }: SubjectUnderTest, events: readonly StreamRespons
 
 /** The artifacts in the events of a stream, which begins with a task (§4.2.2): their parts by id. */
 export function streamedArtifacts(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
-  let told = new Map<string, readonly unknown[]>()
+  let streamed = new Map<string, readonly unknown[]>()
   for (const event of events) {
-    if ('task' in event) told = contentsOf(event.task)
+    if ('task' in event) streamed = contentsOf(event.task)
     if (!('artifactUpdate' in event)) continue
     const { artifact, append } = objectMembersOf(event.artifactUpdate)
     const { artifactId, parts } = objectMembersOf(artifact)
-    told.set(String(artifactId), [...(append === true ? itemsOf(told.get(String(artifactId))) : []), ...itemsOf(parts)])
+    streamed.set(String(artifactId), [
+      ...(append === true ? itemsOf(streamed.get(String(artifactId))) : []),
+      ...itemsOf(parts)
+    ])
   }
-  return told
+  return streamed
 }
 
 /** Records whether a stream's artifacts equal those of GetTask: every artifact (§3.1.3), and each chunk once. */
 export function noteChunks(
   trial: BindingTest,
   id: number,
-  told: ReadonlyMap<string, readonly unknown[]>,
+  streamed: ReadonlyMap<string, readonly unknown[]>,
   task: Task,
   source: string
 ): void {
   const given = contentsOf(task)
-  const missing = [...told.keys()].filter(artifactId => !given.has(artifactId))
+  const missing = [...streamed.keys()].filter(artifactId => !given.has(artifactId))
   trial.check(
     65,
     missing.length === 0,
-    `the artifacts that ${source} told: ${[...told.keys()].join(', ')}`,
+    `the artifacts that ${source} told: ${[...streamed.keys()].join(', ')}`,
     task.artifacts ?? []
   )
   trial.check(
     id,
-    isDeepStrictEqual(textsOf(told), textsOf(given)),
+    isDeepStrictEqual(textsOf(streamed), textsOf(given)),
     `what ${source} told, put together, as GetTask gives it: ${JSON.stringify([...given])}`,
-    [...told]
+    [...streamed]
   )
 }
 

@@ -117,7 +117,7 @@ export async function keepWebhooks(subject: SubjectUnderTest): Promise<void> {
   const made = await trial.ask([82], 'CreateTaskPushNotificationConfig', config)
   // A server may refuse an unreachable URL.
   if ('refusal' in made) return
-  ledger.learn('webhookTaken')
+  ledger.learn('webhookAccepted')
   const { id } = objectMembersOf(made.result)
   trial.check(82, typeof id === 'string' && id !== '', 'the configuration, with an id', made.result)
   const found = await trial.ask([84], 'GetTaskPushNotificationConfig', { taskId, id })

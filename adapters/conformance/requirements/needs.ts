@@ -16,7 +16,7 @@ export const NEEDS = {
   ended: 'no task ended',
   stopped: 'no task ended or asked while SendMessage waited',
   live: 'no task was met before its end: give a --text whose work takes a while',
-  asked: 'no task asked for input: give a --text that makes one ask',
+  question: 'no task asked for input: give a --text that makes one ask',
   auth: 'no task asked for an authorization: give a --text that makes one ask',
   immediate: 'the tasks were too quick to tell: give a --text whose work takes a while',
   history: 'no history had the message that was sent, which A2A allows',
@@ -25,7 +25,7 @@ export const NEEDS = {
   bytes: 'no answer had bytes',
   streaming: 'the card says streaming is not supported',
   push: 'the card says push notifications are not supported',
-  webhookTaken: 'the server did not accept a webhook at webhook.invalid',
+  webhookAccepted: 'the server did not accept a webhook at webhook.invalid',
   noPush: 'the card says push notifications are supported',
   extended: 'the card says there is no extended card',
   noExtended: 'the card says there is an extended card',
@@ -132,12 +132,12 @@ export function expectedErrorText(code: ErrorCode): string {
 
 /** The unusual terms of a call. */
 export function termsText({ version, extensions, credentials }: WireTerms): string {
-  const told = [
+  const terms = [
     ...(version === undefined ? [] : [version === '' ? 'without A2A-Version' : `A2A-Version: ${version}`]),
     ...(extensions === undefined ? [] : [`A2A-Extensions: ${extensions.join(', ')}`]),
     ...(credentials === '' ? ['without credentials'] : [])
   ]
-  return told.length === 0 ? '' : ` (${told.join('; ')})`
+  return terms.length === 0 ? '' : ` (${terms.join('; ')})`
 }
 
 /** An actual error. */

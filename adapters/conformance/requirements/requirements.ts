@@ -85,10 +85,10 @@ export const REQUIREMENTS: readonly Requirement[] = [
   row(30, 'M', '3.4.2', 'A new task has an id of its own, made by the server', 'task'),
   row(31, 'M', '3.4.1', 'A contextId that the server made is in the answer', 'task'),
   row(32, 'M', '3.4.1', 'A contextId that the client made is kept, or refused', 'task'),
-  row(33, 'M', '3.4.3', 'With a taskId alone the context is that of the task, and in all output', 'asked'),
+  row(33, 'M', '3.4.3', 'With a taskId alone the context is that of the task, and in all output', 'question'),
   row(34, 'M', '3.4.3', "A contextId that is not the task's is refused, and nothing has changed", 'task'),
   row(35, 'M', '3.2.2', 'Without more said it answers when the task has ended or asks, with all artifacts', 'stopped'),
-  row(36, 'M', '3.2.2', 'It answers at a question, and at an authorization that is wanted', 'asked'),
+  row(36, 'M', '3.2.2', 'It answers at a question, and at an authorization that is wanted', 'question'),
   row(37, 'M', '3.2.2', 'With returnImmediately it answers while the task works, which goes on', 'immediate'),
   row(38, 'M', '3.2.2', 'returnImmediately changes neither messages nor streams', 'reply'),
   row(39, 'M/S', '3.2.4', 'No more history than historyLength, and with 0 none', 'ended'),
@@ -202,7 +202,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     'A configuration is kept, and comes back with its id; TaskNotFound for an unknown task',
     'push',
     'task',
-    'webhookTaken'
+    'webhookAccepted'
   ),
   row(
     83,
@@ -211,7 +211,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     'A configuration lasts at least until the task ends, unless it is deleted before',
     'push',
     'task',
-    'webhookTaken'
+    'webhookAccepted'
   ),
   row(
     84,
@@ -220,9 +220,9 @@ export const REQUIREMENTS: readonly Requirement[] = [
     'A configuration is read again; a missing or foreign one is an error',
     'push',
     'task',
-    'webhookTaken'
+    'webhookAccepted'
   ),
-  row(85, 'M', '3.1.9', 'All configurations of a task are listed', 'push', 'task', 'webhookTaken'),
+  row(85, 'M', '3.1.9', 'All configurations of a task are listed', 'push', 'task', 'webhookAccepted'),
   row(
     86,
     'M',
@@ -230,7 +230,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     'A deleted configuration gets nothing more; deleting twice equals deleting once',
     'push',
     'task',
-    'webhookTaken'
+    'webhookAccepted'
   ),
   row(87, 'M', '4.3.3', 'What is pushed is a StreamResponse with one member', 'webhook'),
   row(88, 'M', '4.3.3, 13.2', 'Credentials are sent as configured', 'webhook'),

@@ -47,24 +47,24 @@ export class TalkRecord {
   }
 
   committed({ key, log, atMs }: Commit): void {
-    const said = log
+    const messages = log
       .filter((entry): entry is MessageRow => 'message' in entry)
       .map(row => this.#toMessage(key, row, atMs))
-    if (this.#isRead) this.#add(said)
-    else this.#waiting.push(...said)
+    if (this.#isRead) this.#add(messages)
+    else this.#waiting.push(...messages)
   }
 
   /** The messages since the last call; `undefined` if there are none, or before the stored ones were read. */
   take(): WatchedMessage[] | undefined {
     if (!this.#isRead || (this.#isSent && this.#waiting.length === 0)) return undefined
     this.#isSent = true
-    const taken = this.#waiting
+    const messages = this.#waiting
     this.#waiting = []
-    return taken
+    return messages
   }
 
-  #add(said: readonly WatchedMessage[]): void {
-    this.#waiting = [...this.#waiting, ...said].slice(-TALK_MESSAGES)
+  #add(messages: readonly WatchedMessage[]): void {
+    this.#waiting = [...this.#waiting, ...messages].slice(-TALK_MESSAGES)
   }
 
   #toMessage(key: ContextKey, { message, taskId, generation }: MessageRow, atMs: number | undefined): WatchedMessage {

@@ -187,8 +187,8 @@ export class ContextRecord {
     this.#entries.set(ref.sessionId, entry)
     this.#listening.set(
       ref.sessionId,
-      ref.on('*', told => {
-        this.#note('emitted', ref, told)
+      ref.on('*', event => {
+        this.#note('emitted', ref, event)
         this.#listener.stirred()
       })
     )

@@ -1,5 +1,5 @@
 import type { AnyActorRef, AnyEventObject, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { transitionName } from '../../../runtime/xstate/transition-counter.ts'
+import { transitionName } from '../../../runtime/xstate/written-chart.ts'
 import type { ActorKind, ActorRow, ChartId, ShownEvent, ActorStep } from '../feed.ts'
 
 /** A recorded, unformatted step. */

@@ -25,11 +25,11 @@ interface Stop {
 /** The path of an actor's steps. `now`: its current states, if known. */
 export function chartPathOf(steps: readonly ActorStep[], now?: readonly string[]): ChartPath {
   const visited = new Set<string>(now)
-  const taken = new Set<string>()
+  const used = new Set<string>()
   for (const { states = [], transitions = [] } of steps) {
     for (const id of states) visited.add(id)
     for (const name of transitions) {
-      taken.add(name)
+      used.add(name)
       visited.add(sourceOf(name))
     }
   }
@@ -37,7 +37,7 @@ export function chartPathOf(steps: readonly ActorStep[], now?: readonly string[]
   return {
     active: now ?? last?.states ?? [],
     visited,
-    transitions: taken,
+    transitions: used,
     last: last?.transitions ?? [],
     stops: stopsOf(steps)
   }
@@ -81,7 +81,7 @@ export function rebuiltSteps(events: readonly TaskEvent[], { states, transitions
     const before = active
     const status = 'statusUpdate' in update ? update.statusUpdate.status : undefined
     if (status) active = statesOf(status.state, states)
-    const taken = status
+    const used = status
       ? transitionBetween(before, active, transitions)
       : transitions.filter(name => before.some(id => name.startsWith(`${id} on work.produced `)))
     return {
@@ -91,7 +91,7 @@ export function rebuiltSteps(events: readonly TaskEvent[], { states, transitions
       to: taskId,
       event: { type: 'stored event' },
       states: active,
-      transitions: taken,
+      transitions: used,
       taskId,
       generation
     }

@@ -24,7 +24,7 @@ interface StoryChart {
   readonly isRebuilt: boolean
 }
 
-/** All that a story tells. */
+/** The content of a story. */
 interface Story {
   /** The name of the agent, if known. */
   readonly agent?: string
@@ -112,10 +112,10 @@ function chartHtml({ title, svg, steps, isRebuilt }: StoryChart): string {
   )
 }
 
-/** A drawing with the classes of a path: active and visited states, taken transitions. */
+/** A drawing with the classes of a path: active and visited states, used transitions. */
 function litSvg(svg: string, steps: readonly ActorStep[]): string {
-  const { active, visited, transitions: taken } = chartPathOf(steps)
-  const [now, before, through] = [active, visited, taken].map(names => new Set(Array.from(names, attributeText)))
+  const { active, visited, transitions } = chartPathOf(steps)
+  const [now, before, through] = [active, visited, transitions].map(names => new Set(Array.from(names, attributeText)))
   return svg.replace(
     /<g class="([^"]*)" data-(state|transition)="([^"]*)"/g,
     (whole, classes: string, kind: string, name: string) => {
@@ -143,7 +143,7 @@ interface Line {
  * events, there are only messages.
  */
 function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): Line[] {
-  const said =
+  const messages =
     status.message && !history.some(({ messageId }) => messageId === status.message?.messageId)
       ? [...history, status.message]
       : history
@@ -161,7 +161,7 @@ function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): 
     for (; next <= at; next += 1) lines.push(lineOf(events[next] as TaskEvent))
     return at >= 0
   }
-  for (const message of said) {
+  for (const message of messages) {
     const isKnown = message.role === 'ROLE_AGENT' && takeUntil(message.messageId)
     if (!isKnown)
       lines.push({

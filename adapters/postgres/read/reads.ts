@@ -24,7 +24,7 @@ import type {
   Wake,
   WakeCursor
 } from '../../../runtime/store/store.ts'
-import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
+import type { TransitionCount } from '../../../runtime/work-port.ts'
 import {
   damageError,
   DamagedRow,
@@ -307,7 +307,7 @@ export class PostgresReads {
     })
   }
 
-  /** The live tasks of a context, with the snapshots for which there is room; `undefined` if a commit came in between. */
+  /** The live tasks of a context, with the snapshots that fit within the limit; `undefined` if a commit came in between. */
   async #restorable(
     { context, commits }: PgContext,
     rows: readonly PostgresCell[][],

@@ -17,7 +17,7 @@ interface Found {
 type Form = 'whole' | 'brief' | 'large'
 
 /**
- * Reads the content of tasks up to what their rows say, so that rows and contents agree although they are two statements. Gives one result for each row, in order: the
+ * Reads the content of tasks up to the counts in their rows, so that rows and contents agree although they are two statements. Gives one result for each row, in order: the
  * task, or the error of its damaged rows.
  */
 export async function readTasks(
@@ -63,16 +63,16 @@ function taskFrom(
 ): StoredTask {
   const key: ContextKey = { tenant, principal, contextId: originalText(row.contextId) }
   const record = newTaskRecord(key, originalText(row.taskId))
-  const told = (events.get(row.task) ?? []).map(eventIn)
+  const taskEvents = (events.get(row.task) ?? []).map(eventIn)
   if (form === 'whole') {
-    const said = (messages.get(row.task) ?? []).map(messageIn)
-    checkCount(told, row.generation)
-    checkCount(said, row.messages)
-    applyRows(record, told, said)
+    const taskMessages = (messages.get(row.task) ?? []).map(messageIn)
+    checkCount(taskEvents, row.generation)
+    checkCount(taskMessages, row.messages)
+    applyRows(record, taskEvents, taskMessages)
     return projectTask(record, options)
   }
-  if (row.statusAt > 0 && told.at(-1)?.generation !== row.statusAt) throw new DamagedRow('events')
-  for (const event of told) applyEvent(record, event)
+  if (row.statusAt > 0 && taskEvents.at(-1)?.generation !== row.statusAt) throw new DamagedRow('events')
+  for (const event of taskEvents) applyEvent(record, event)
   record.generation = row.generation
   const task = projectTask(record, { historyLength: 0, artifacts: false })
   return form === 'brief' ? task : { ...task, large: { messages: row.messages, bytes: row.bytes } }

@@ -152,7 +152,7 @@ BEGIN
 END $body$;
 `
 
-/** The columns of counts of transitions, in order: chart, previous, taken, writer, count, timed, ms, at_ms, sum. */
+/** The types of the columns of counts of transitions, in the order of `TRANSITION_COLUMNS`. */
 export const TRANSITION_TYPES = ['text', 'text', 'text', 'int4', 'int8', 'int8', 'int8', 'float8', 'int8'] as const
 
 const COUNT = `

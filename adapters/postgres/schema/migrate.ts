@@ -8,7 +8,7 @@ import { FUNCTIONS } from './functions.ts'
  * Version 1: the tables. Names of tenants, principals, contexts and tasks are texts of `storedText`, sorted by their bytes. Contexts, tasks, sends and
  * webhooks have the shard of their context, so that processes can share a database shard by shard. Counts of transitions have the
  * first shard of the process that counted as their writer. `sum` is a checksum over the cells that
- * the writer sets. Updated rows have room in their page.
+ * the writer sets. Updated rows have space in their page.
  *
  * Each condition fits one index only, so that the planner has no choice that is right for a small table alone: to read a whole index by a
  * condition on a later column is wrong once the table grows, and the plan stays until the next ANALYZE. So no two indexes of a table have the

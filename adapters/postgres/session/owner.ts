@@ -135,7 +135,7 @@ export class DatabaseOwner implements ShardOwner {
       this.#loggedRefusal = undefined
       logger.warn('the database is back', { database: place, awayMs: Date.now() - sinceMs })
     } catch (error) {
-      // Another process has it, or it is a standby now: said once.
+      // Another process has it, or it is a standby now: logged once.
       if (error instanceof StorageError && error.message !== this.#loggedRefusal)
         logger.warn((this.#loggedRefusal = error.message), { database: place })
       this.#retryIn(Math.min(2 * delayMs, LONGEST_MS), sinceMs)
@@ -173,13 +173,15 @@ export class DatabaseOwner implements ShardOwner {
   /** Takes the lock of every shard. The last session of this process is ended if it is still there: its connection may be dead. */
   async #lock(session: Session): Promise<void> {
     for (;;) {
-      const taken = await lockAll(session)
-      if (!taken) return
+      const occupied = await lockAll(session)
+      if (!occupied) return
       await session.once('SELECT pg_advisory_unlock_all()')
       if (await this.#endLast(session)) continue
-      // Another process that has just taken the locks writes its name after that.
+      // Another process that has just got the locks writes its name after that.
       const holder =
-        taken[1] && taken[1] !== JSON.stringify(this.#options.holder) ? (JSON.parse(taken[1]) as Holder) : undefined
+        occupied[1] && occupied[1] !== JSON.stringify(this.#options.holder)
+          ? (JSON.parse(occupied[1]) as Holder)
+          : undefined
       throw inUse(this.#options.place, holder, 'Stop that one, or use another database or schema.')
     }
   }
@@ -202,8 +204,8 @@ async function lockAll(session: Session): Promise<PostgresCell[] | undefined> {
     const locks = await session.once(
       `SELECT pg_try_advisory_lock(${LOCK_CLASS}, shard), holder FROM shards WHERE ${part} ORDER BY shard`
     )
-    const taken = locks.find(([isLocked]) => isLocked !== 't')
-    if (taken) return taken
+    const occupied = locks.find(([isLocked]) => isLocked !== 't')
+    if (occupied) return occupied
   }
   return undefined
 }

@@ -63,7 +63,7 @@ export function poolOf(
     idleTimeoutMillis: 0,
     query_timeout: ANSWER_MS
   })
-  // Sessions hear of their own errors; a pool without this listener would end the process.
+  // Sessions handle their own errors; a pool without this listener would end the process.
   pool.on('error', () => {})
   return pool
 }

@@ -7,7 +7,7 @@ import { postgresReasonOf, Session } from './session.ts'
 /** The oldest version with all that the schema needs. */
 const OLDEST = 140_000
 
-/** Checks the server, and creates the tables of a new database. Rejects with StorageError for one that cannot be used. A logger hears warnings. */
+/** Checks the server, and creates the tables of a new database. Rejects with StorageError for one that cannot be used. A logger gets warnings. */
 export async function checkedDatabase(
   session: Session,
   {
@@ -119,11 +119,11 @@ const MISSING_RIGHTS = `
   SELECT format('GRANT EXECUTE ON FUNCTION %I.%I(%s) TO %I', nspname, proname, pg_get_function_identity_arguments(f.oid), current_user)
     FROM space JOIN pg_proc f ON pronamespace = space AND proname = ANY ($2) WHERE is_made AND NOT has_function_privilege(f.oid, 'EXECUTE')`
 
-/** Rejects with StorageError if the role lacks a right that taskchart needs. It names the statements that mend all that is lacking. */
+/** Rejects with StorageError if the role lacks a right that taskchart needs. It names the statements that grant the missing rights. */
 async function checkRights(session: Session, place: string, schema: string): Promise<void> {
-  const lacking = (await session.once(MISSING_RIGHTS, [schema, OURS])).flat()
-  if (lacking.length > 0)
+  const missing = (await session.once(MISSING_RIGHTS, [schema, OURS])).flat()
+  if (missing.length > 0)
     throw new StorageError(
-      `${place} gives its role too few rights. As an administrator, run in this database: ${lacking.map(statement => `${statement};`).join(' ')}`
+      `${place} gives its role too few rights. As an administrator, run in this database: ${missing.map(statement => `${statement};`).join(' ')}`
     )
 }

@@ -109,7 +109,7 @@ type Trouble =
   | 'fenced'
   /** A row is not as the writer knew it. Nothing was written. */
   | 'conflict'
-  /** PostgreSQL had no room or time for the statement. Nothing was written. */
+  /** PostgreSQL had no space or time for the statement. Nothing was written. */
   | 'busy'
   | 'other'
 
@@ -161,7 +161,7 @@ export function postgresReasonOf(error: unknown): string {
   return typeof code === 'string' && !text.includes(code) ? `${text} (${code})` : text
 }
 
-/** The error for calls while the database cannot be reached or has no room. */
+/** The error for calls while the database cannot be reached or has no space. */
 export function overloadedError(cause?: unknown): A2AError {
   return new A2AError('Overloaded', 'The database of the agent is not available now. Send the request again later.', {
     retryAfterMs: 1000,

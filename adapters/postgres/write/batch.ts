@@ -236,11 +236,11 @@ export class PostgresBatch {
     ])
   }
 
-  #putWebhook(task: PgTask | undefined, { told, ...webhook }: CommitRows['webhooks'][number]): void {
+  #putWebhook(task: PgTask | undefined, { told: generation, ...webhook }: CommitRows['webhooks'][number]): void {
     if (!task) return
     const key = nameKeyOf(storedText(webhook.id))
     const before = this.#services.webhooks.progressOf(task.task, key)
-    const progress: WebhookProgress = { told: before?.told ?? told, tries: 0 }
+    const progress: WebhookProgress = { told: before?.told ?? generation, tries: 0 }
     this.#services.webhooks.put({
       shard: task.shard,
       context: task.context,

@@ -48,7 +48,7 @@ export interface Removed {
 
 /**
  * The writer's view of contexts and tasks. Only the owner writes, so it need not read the rows that it has written. Contexts and tasks that a
- * commit opens count as new without a look. If one exists, the write fails as a whole, and the commits are tried again with `careful`.
+ * commit opens count as new without a read. If one exists, the write fails as a whole, and the commits are tried again with `careful`.
  */
 export class KnownRows {
   readonly #contexts = new LruCache<PgContext>(KEPT_ROWS)
@@ -153,7 +153,7 @@ function opens({ tasks, log }: CommitRows, taskId: string): boolean {
 /** The length of a block: the increment of the sequence `numbers`. */
 const BLOCK = 1_048_576
 
-/** The numbers of a block below which the next one is taken: more than a batch needs. */
+/** The number of unused numbers from which on the next block is reserved: more than a batch needs. */
 const RESERVE = 262_144
 
 const NEXT_BLOCK = { name: 'taskchart_numbers', text: `SELECT nextval('numbers')` }
@@ -171,7 +171,7 @@ export class Numbers {
     this.#end = this.#next + BLOCK
   }
 
-  /** Drops the block: another owner may have taken later ones since. */
+  /** Drops the block: another owner may have reserved later ones since. */
   forget(): void {
     this.#next = this.#end
   }

@@ -1,4 +1,4 @@
-import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
+import type { TransitionCount } from '../../../runtime/work-port.ts'
 import type { CountChange } from '../../rows/commit-rows.ts'
 import { type Cell, originalText, storedText, checksumOf, unlessDamaged } from '../../rows/damage.ts'
 import { TRANSITION_TYPES } from '../schema/functions.ts'
@@ -23,7 +23,7 @@ const COUNT = {
 export function transitionOf([
   chart,
   previous,
-  taken,
+  transition,
   writer,
   count,
   timed,
@@ -31,12 +31,12 @@ export function transitionOf([
   atMs,
   sum
 ]: readonly PostgresCell[]): TransitionCount {
-  const names = { chart: String(chart), previous: String(previous), taken: String(taken) }
+  const names = { chart: String(chart), previous: String(previous), transition: String(transition) }
   const figures = { count: Number(count), timed: Number(timed), ms: Number(ms) }
   const cells = [...Object.values(names), Number(writer), ...Object.values(figures), Number(atMs)]
   return verifyRow(
     'transitions',
-    { ...figures, chart: names.chart, previous: originalText(names.previous), taken: originalText(names.taken) },
+    { ...figures, chart: names.chart, previous: originalText(names.previous), taken: originalText(names.transition) },
     checksumOf(cells),
     sum
   )
@@ -77,6 +77,6 @@ export async function countTransitions(
   return true
 }
 
-function nameOf({ chart, previous, taken }: TransitionCount): string {
-  return JSON.stringify([chart, previous, taken])
+function nameOf(count: TransitionCount): string {
+  return JSON.stringify([count.chart, count.previous, count.taken])
 }

@@ -61,24 +61,24 @@ export class Writer {
   }
 
   commit(rows: CommitRows): Promise<boolean> {
-    return this.#ask(waiting => this.#queue.addCommit(rows, waiting))
+    return this.#enqueue(waiting => this.#queue.addCommit(rows, waiting))
   }
 
   change(what: OrderedChange): Promise<Changed> {
-    return this.#ask(waiting => this.#queue.addChange(what, waiting))
+    return this.#enqueue(waiting => this.#queue.addChange(what, waiting))
   }
 
-  /** Tells the writer what a sweep has removed. */
+  /** Forgets the rows that a sweep has removed. */
   swept(removed: readonly Removed[]): void {
     this.#rows.remove(removed)
   }
 
-  /** Resolves when everything that was asked so far is written or refused. */
+  /** Resolves when all writes so far are done or refused. */
   async idle(): Promise<void> {
     while (this.#isScheduled || this.#running) await (this.#running ?? new Promise(resolve => setImmediate(resolve)))
   }
 
-  #ask<T>(add: (waiting: QueuedCall<T>) => void): Promise<T> {
+  #enqueue<T>(add: (waiting: QueuedCall<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       void this.#owner.owned
       this.#waiting += 1

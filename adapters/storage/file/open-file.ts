@@ -199,7 +199,7 @@ export class OpenFiles {
     writeSync(this.#main, id, 0, id.length, APPLICATION_ID_OFFSET)
   }
 
-  /** Whether the log has this many frames. The size of its file does not tell, since a restarted log overwrites it. */
+  /** Whether the log has this many frames. The size of its file does not show it, since a restarted log overwrites it. */
   logReaches(frames: number): boolean {
     const header = this.#readLogHeader()
     const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(PAGE_BYTES_OFFSET)
@@ -273,7 +273,7 @@ function hold(
   heldHere.set(file, { holder, driver })
   let isHeld = true
   return () => {
-    // A second call would release a lock that another store has taken since.
+    // A second call would release the lock of another store.
     if (!isHeld) return
     isHeld = false
     heldHere.delete(file)

@@ -26,7 +26,7 @@ import type {
   Wake,
   WakeCursor
 } from '../../../runtime/store/store.ts'
-import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
+import type { TransitionCount } from '../../../runtime/work-port.ts'
 import { countBefore } from '../../rows/commit-rows.ts'
 import { damageError, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
@@ -281,10 +281,10 @@ export class SqliteReads {
   readTransitions(chart: string): TransitionCount[] {
     const rows = reading('The counts of transitions', () => this.#find.transitions.all(chart))
     return sumTransitionCounts(
-      rows.map(({ previous, taken, count, timed, ms }) => ({
+      rows.map(({ count, timed, ms, ...row }) => ({
         chart,
-        previous: originalText(previous),
-        taken: originalText(taken),
+        previous: originalText(row.previous),
+        taken: originalText(row.taken),
         count,
         timed,
         ms

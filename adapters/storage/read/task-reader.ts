@@ -199,7 +199,7 @@ interface Counted {
 
 const NOTHING: Counted = { bytes: 0, last: -1 }
 
-/** Sizes of stored tasks, in bytes of JSON. Rows of events and messages never change, so a later look adds the new ones alone. */
+/** Sizes of stored tasks, in bytes of JSON. Rows of events and messages never change, so a later call adds the new ones alone. */
 class TaskSizes {
   readonly #events: Statement
   readonly #messages: Statement

@@ -14,7 +14,7 @@ import {
   type ThreadData,
   type ThreadReport,
   unpackCommit,
-  type Word,
+  type ControlMessage,
   type Writes
 } from './thread-messages.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
@@ -37,7 +37,7 @@ const LARGE_CHARACTERS = 256 * 1024
 /** The worker thread of one store. It processes messages until `close`, and then ends. */
 const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
-const report = (told: ThreadReport) => port.postMessage(told)
+const report = (message: ThreadReport) => port.postMessage(message)
 const engine = openEngine()
 const reads = new LeastCostQueue<NumberedRead>(MOST_BEHIND_MS)
 const writes: Writes[] = []
@@ -51,9 +51,9 @@ const ahead = new Map<string, number>()
 /* c8 ignore next -- the thread ends then, before it could report coverage */
 onReceived(port, 'message', receive, error => report({ stopped: sqliteReasonOf(error) }))
 
-function receive(sent: ThreadBatch | Word): void {
+function receive(sent: ThreadBatch | ControlMessage): void {
   if (sent === 'close') isClosing = true
-  else if ('taken' in sent) moveAhead(sent.taken, -sent.weight)
+  else if ('received' in sent) moveAhead(sent.received, -sent.weight)
   else if ('reads' in sent) for (const call of sent.reads) reads.add(call.user, call)
   else writes.push(sent)
   schedule()
@@ -89,10 +89,10 @@ function turn(): void {
   hasWritten = user === undefined
   if (user === undefined) writeArrived()
   else answerReads(user)
-  const hasRoomToGive = engine.tidy()
+  const hasFreePages = engine.tidy()
   /* c8 ignore next -- the link terminates the thread before it could report coverage */
   if (engine.broken) report({ stopped: engine.broken.message })
-  if (writes.length > 0 || nextReader() !== undefined || (hasRoomToGive && !isClosing)) schedule()
+  if (writes.length > 0 || nextReader() !== undefined || (hasFreePages && !isClosing)) schedule()
   else if (isClosing && reads.size === 0) close()
 }
 

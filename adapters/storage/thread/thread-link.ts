@@ -17,7 +17,7 @@ import {
   type ReadCall,
   type ThreadData,
   type ThreadReport,
-  type Word
+  type ControlMessage
 } from './thread-messages.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 
@@ -65,7 +65,7 @@ export class ThreadLink {
     })
     this.#worker.unref()
     const fail = (error: unknown) => this.#stop(`${data.file} can no longer be used: ${(error as Error).message}`)
-    onReceived(this.#worker, 'message', (told: ThreadReport) => this.#hear(told), fail)
+    onReceived(this.#worker, 'message', (report: ThreadReport) => this.#handle(report), fail)
     this.#worker.on('error', fail)
     this.#ended = new Promise(resolve => this.#worker.once('exit', () => resolve()))
   }
@@ -103,15 +103,15 @@ export class ThreadLink {
       this.#end = new TypeError('The store is closed.')
       this.#flush(Infinity, Infinity)
       this.#worker.ref()
-      this.#say('close')
+      this.#send('close')
     }
     await this.#ended
   }
 
-  #enqueue<T>(ask: (waiting: QueuedCall<T>) => void): Promise<T> {
+  #enqueue<T>(add: (waiting: QueuedCall<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#end) throw this.#end
-      ask({ resolve, reject })
+      add({ resolve, reject })
       this.#schedule()
     })
   }
@@ -145,29 +145,29 @@ export class ThreadLink {
   /** Keeps the process alive until the batch is answered. */
   #post(batch: ThreadBatch): void {
     this.#worker.ref()
-    this.#say(batch)
+    this.#send(batch)
   }
 
-  #say(what: ThreadBatch | Word): void {
+  #send(what: ThreadBatch | ControlMessage): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
     this.#worker.postMessage(what)
   }
 
-  #hear(told: ThreadReport): void {
-    if ('damage' in told) return this.#listener.damaged(told.damage)
-    if ('stopped' in told) return this.#stop(told.stopped)
-    if ('reads' in told) {
-      for (const [number, outcome] of told.reads) {
+  #handle(report: ThreadReport): void {
+    if ('damage' in report) return this.#listener.damaged(report.damage)
+    if ('stopped' in report) return this.#stop(report.stopped)
+    if ('reads' in report) {
+      for (const [number, outcome] of report.reads) {
         const reader = this.#readers.get(number) as QueuedCall<string | undefined>
         this.#readers.delete(number)
         settle(reader, outcome)
       }
       // Sent after the answers are parsed, which the promises above lead to.
-      setImmediate(() => this.#say({ taken: told.user, weight: told.weight }))
+      setImmediate(() => this.#send({ received: report.user, weight: report.weight }))
     } else {
       const { waiting, change } = this.#sentWrites.shift() as WriteBatch
-      for (const [i, outcome] of told.commits.entries()) settle(waiting[i] as QueuedCall<boolean>, outcome)
-      if (change && told.change) settle(change.waiting, told.change)
+      for (const [i, outcome] of report.commits.entries()) settle(waiting[i] as QueuedCall<boolean>, outcome)
+      if (change && report.change) settle(change.waiting, report.change)
       // Not sent at once: Node delivers up to 1,000 messages of a thread in one turn of the event loop, which the next batches could fill.
       this.#schedule()
     }

@@ -26,7 +26,7 @@ export type ThreadBatch = { readonly reads: readonly NumberedRead[] } | Writes
 export type NumberedOutcome = readonly [number: number, outcome: StoreOutcome<string | undefined>]
 
 /** A control message to the thread: answers to a user's reads were received, or close. */
-export type Word = { readonly taken: string; readonly weight: number } | 'close'
+export type ControlMessage = { readonly received: string; readonly weight: number } | 'close'
 
 /** A message from the thread: outcomes of one user's reads by number, outcomes of a batch of writes, damaged data, or a final failure. */
 export type ThreadReport =

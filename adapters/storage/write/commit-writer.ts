@@ -342,14 +342,14 @@ export class TransitionWriter {
   /** A damaged row begins again. */
   add({ counts, atMs }: CountChange): true {
     for (const { chart, count, timed, ms, ...names } of counts) {
-      const [previous, taken] = [storedText(names.previous), storedText(names.taken)]
-      const key = [chart, previous, taken, WRITER] as const
+      const [previous, transition] = [storedText(names.previous), storedText(names.taken)]
+      const key = [chart, previous, transition, WRITER] as const
       const before = unlessDamaged(() => this.#find.one(...key)) ?? { count: 0, timed: 0, ms: 0 }
       this.#drop.run(...key)
       this.#table.insert({
         chart,
         previous,
-        taken,
+        taken: transition,
         writer: WRITER,
         count: before.count + count,
         timed: before.timed + timed,

@@ -61,22 +61,22 @@ export class Removals {
     this.#drop.transitions.run(endedBeforeMs)
     let left = bytes
     let removed = 0
-    const room = () => (left > 0 ? limit - removed : 0)
-    for (const { task } of this.#find.ended.all(endedBeforeMs, room())) {
-      if (room() === 0) break
+    const remaining = () => (left > 0 ? limit - removed : 0)
+    for (const { task } of this.#find.ended.all(endedBeforeMs, remaining())) {
+      if (remaining() === 0) break
       left -= Number(this.#size.ofTask.get(Number(task), Number(task))?.bytes)
       this.#sweepTask(Number(task))
       removed += 1
     }
     const scopes = new Set<number>()
-    for (const { context, scope } of this.#find.idle.all(idleBeforeMs, room())) {
-      if (room() === 0) break
+    for (const { context, scope } of this.#find.idle.all(idleBeforeMs, remaining())) {
+      if (remaining() === 0) break
       left -= Number(this.#size.ofContext.get(Number(context))?.bytes)
       this.#dropContext(Number(context))
       scopes.add(Number(scope))
       removed += 1
     }
-    const sends = this.#find.expired.all(sendsBeforeMs, room())
+    const sends = this.#find.expired.all(sendsBeforeMs, remaining())
     this.#dropSends(sends)
     for (const { scope } of sends) scopes.add(Number(scope))
     for (const scope of scopes) this.#dropScopeIfEmpty(scope)

@@ -1,5 +1,5 @@
 import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow, Scope } from '../../../runtime/store/rows.ts'
-import type { WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
+import type { CommitRows, WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
 import { reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { StoredTaskRow, Tables, WebhookTableRow } from '../tables.ts'
@@ -44,14 +44,14 @@ export class WebhookWriter {
   /** Writes a webhook that came with a message; ignores it without its task. */
   writeWithMessage(
     task: StoredTaskRow | undefined,
-    { told, ...webhook }: NewWebhook & { readonly told: number }
+    { told: generation, ...webhook }: CommitRows['webhooks'][number]
   ): void {
-    if (task) this.#write(task, webhook, told)
+    if (task) this.#write(task, webhook, generation)
   }
 
-  #write({ task }: StoredTaskRow, webhook: NewWebhook, told: number): void {
+  #write({ task }: StoredTaskRow, webhook: NewWebhook, generation: number): void {
     const before = this.#find.webhook.one(task, storedText(webhook.id))
-    const progress: WebhookProgress = { told: before ? rowIn(before).progress.told : told, tries: 0 }
+    const progress: WebhookProgress = { told: before ? rowIn(before).progress.told : generation, tries: 0 }
     const body = JSON.stringify({ ...webhook, progress } satisfies WebhookRow)
     if (before) this.#change({ ...before, isOpen: 1, body })
     else

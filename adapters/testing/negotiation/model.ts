@@ -37,7 +37,7 @@ export type BargainTurn = Snapshot<unknown> & {
   readonly nowMs: number
   /** The number of messages that the client has sent. */
   readonly sent: number
-  readonly heard: readonly NumberedAnswer[]
+  readonly answers: readonly NumberedAnswer[]
 }
 
 /** A negotiation as a pure function of moves. */
@@ -57,14 +57,14 @@ export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits
     chart: initialTransition(model, limits)[0],
     nowMs: 0,
     sent: 0,
-    heard: []
+    answers: []
   })
   const take = (turn: BargainTurn, move: BargainMove): BargainTurn => {
     const { chart, nowMs, sent } = turn
-    if (move.type === 'time') return { ...turn, nowMs: nowMs + move.delayMs, heard: [] }
+    if (move.type === 'time') return { ...turn, nowMs: nowMs + move.delayMs, answers: [] }
     if (move.type === 'response') return turnAfter(turn, answered(negotiation, move.response, nowMs))
     if (move.type === 'proposal' && !move.taken)
-      return { ...turn, sent: sent + 1, heard: [{ request: sent, answer: { error: 'InvalidParams' } }] }
+      return { ...turn, sent: sent + 1, answers: [{ request: sent, answer: { error: 'InvalidParams' } }] }
     const message: Message = { messageId: `${sent}`, role: 'ROLE_USER', parts: [] }
     const arrived: Arrival = { atMs: nowMs, ...meaning(move, chart.context.standing?.offerId) }
     return turnAfter(
@@ -75,19 +75,19 @@ export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits
   return { begin, take }
 }
 
-type Hears = NegotiationMachineEvent | DoneActorEvent<Opinion>
+type BargainEvent = NegotiationMachineEvent | DoneActorEvent<Opinion>
 
 /** Sends an event to the chart, and after each deal the event that a task was opened. */
-function turnAfter(turn: BargainTurn, event: Hears): BargainTurn {
+function turnAfter(turn: BargainTurn, event: BargainEvent): BargainTurn {
   const [chart, actions] = transition(model, turn.chart, event as NegotiationMachineEvent)
   const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) =>
     type === 'xstate.emit' ? [params.event as NegotiationFact] : []
   )
-  const heard = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
-  const next = { ...turn, chart, heard }
+  const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
+  const next = { ...turn, chart, answers }
   if (!chart.matches({ busy: 'agreeing' })) return next
   const rest = turnAfter(next, { type: 'deal.made' })
-  return { ...rest, heard: [...heard, ...rest.heard] }
+  return { ...rest, answers: [...answers, ...rest.answers] }
 }
 
 function answerOf(outcome: NegotiationFact['outcome']): BargainAnswer {
@@ -195,11 +195,11 @@ export function responsesOf({ terms, responses }: BargainCases): ByName<Response
 
 /** The moves of the client that need no offer. */
 export function requestsOf({ requests, terms }: BargainCases, { terms: schema }: Negotiation): BargainMove[] {
-  const said = Object.entries(requests).map(([name, words]): BargainMove => ({ type: 'words', name, words }))
+  const messages = Object.entries(requests).map(([name, words]): BargainMove => ({ type: 'words', name, words }))
   const all = Object.entries({ ...terms, 'what are no terms': { [NEGOTIATION_EXTENSION]: 'no terms' } })
   const proposed = all.map(([name, terms]): BargainMove => {
     const checked = checkedTerms(schema, terms, 'terms')
     return { type: 'proposal', name, terms, ...('value' in checked && { taken: checked.value }) }
   })
-  return [...said, ...proposed, { type: 'accept', isStanding: false }]
+  return [...messages, ...proposed, { type: 'accept', isStanding: false }]
 }

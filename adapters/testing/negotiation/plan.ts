@@ -63,7 +63,7 @@ export function bargainPlan(
   })
   return waysOf(kind, places).map(way => ({
     name: sentenceOf(way),
-    steps: way.map(({ move, turn }) => ({ move, heard: turn.heard, asks: isAsking(turn) }))
+    steps: way.map(({ move, turn }) => ({ move, heard: turn.answers, asks: isAsking(turn) }))
   }))
 }
 

@@ -104,7 +104,7 @@ class BargainRun {
     })
   }
 
-  async take({ move, heard, asks }: BargainStep): Promise<void> {
+  async take({ move, heard: answers, asks }: BargainStep): Promise<void> {
     const client = this.#client
     const before = client.answers.length
     if (move.type === 'time') this.#world.clock.increment(move.delayMs)
@@ -113,12 +113,12 @@ class BargainRun {
       client.send(move)
       this.#sent += 1
     }
-    await this.#until(() => client.answers.length >= before + heard.length && (!asks || this.#respondent.isPending))
+    await this.#until(() => client.answers.length >= before + answers.length && (!asks || this.#respondent.isPending))
     const found = {
       answers: client.answers.slice(before).toSorted((one, other) => one.request - other.request),
       isAsked: this.#respondent.isPending
     }
-    const wanted = { answers: heard, isAsked: asks }
+    const wanted = { answers, isAsked: asks }
     if (!isDeepStrictEqual(found, wanted))
       throw new PathError(describeBargainMove(move), 'the client has to hear, and the agent to be asked', wanted, found)
   }
@@ -154,10 +154,10 @@ class Respondent {
   }
 
   respond(response: Response): void {
-    const asked = this.#pending
+    const pending = this.#pending
     this.#pending = undefined
-    if (response instanceof Error) asked?.reject(response)
-    else asked?.resolve(response)
+    if (response instanceof Error) pending?.reject(response)
+    else pending?.resolve(response)
   }
 
   /** Drops a pending call after the process has ended. */
@@ -214,12 +214,12 @@ class Bargainer {
 
   #put(request: number, message: Message): void {
     const caller = this.#caller
-    const hear = (answer: BargainAnswer) => {
+    const receive = (answer: BargainAnswer) => {
       if (this.#caller === caller && this.#waiting.delete(request)) this.answers.push({ request, answer })
     }
     caller?.send(message).then(
-      answer => hear(this.#read(answer)),
-      (error: A2AError) => hear({ error: error.code })
+      answer => receive(this.#read(answer)),
+      (error: A2AError) => receive({ error: error.code })
     )
   }
 

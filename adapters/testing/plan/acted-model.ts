@@ -1,7 +1,7 @@
 import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import { mayAskTwice, openQuestion, directedActor, type Director } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { statesOf } from '../../../runtime/xstate/transition-counter.ts'
+import { statesOf } from '../../../runtime/xstate/written-chart.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
@@ -63,7 +63,7 @@ function stepped({ ahead: [next, ...ahead] = [], nowMs }: WorkTurn): WorkTurn {
   return { ...(next as Ahead).turn, nowMs, ahead, inbox: inboxOf(ahead) }
 }
 
-/** What the chart heard, and what it did then. Only the chart's last turn in an act has the live actors, the others a copy. */
+/** An event that the chart received, and its reaction. Only the chart's last turn in an act has the live actors, the others a copy. */
 interface Frame extends Pick<WorkTurn, 'words' | 'sent' | 'timers' | 'cancelable' | 'hasMoved' | 'births' | 'asks'> {
   readonly snapshot: { readonly status: string }
 }
@@ -118,10 +118,10 @@ class Act implements Director {
   take(move: ChartMove): WorkTurn {
     if (move.type === 'timer') return this.#fire(move)
     const chart = this.root.getSnapshot() as AnyMachineSnapshot
-    const heard = receivedEvent(chart, move as OutsideMove, this.#before?.asks)
+    const received = receivedEvent(chart, move as OutsideMove, this.#before?.asks)
     /* c8 ignore next -- only legal moves are made */
-    if ('violations' in heard) return this.play(true, () => {})
-    const { event, question: { actor } = {} } = heard
+    if ('violations' in received) return this.play(true, () => {})
+    const { event, question: { actor } = {} } = received
     if (actor) return this.play(false, () => actor.send(event))
     const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(event), shownIn(event)]
     const isOwn = (path: string) => !path.includes('/')
@@ -139,7 +139,7 @@ class Act implements Director {
     return this.play(route?.to === '', () => target?.send(event))
   }
 
-  /** Lets the actors act. `isDirect`: whether the chart itself hears first of what is done. */
+  /** Lets the actors act. `isDirect`: whether the chart itself receives the event first. */
   play(isDirect: boolean, act: (self: Act) => void): WorkTurn {
     this.#isDirect = isDirect
     act(this)
@@ -160,11 +160,11 @@ class Act implements Director {
       inbox: inboxOf(ahead),
       ...(!first.hasMoved &&
         this.#before &&
-        !mayAskTwice(this.#machine) && { asked: this.#before.asked ?? this.#before })
+        !mayAskTwice(this.#machine) && { lastReceived: this.#before.lastReceived ?? this.#before })
     }
   }
 
-  /** Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, whom nobody hears. */
+  /** Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, and nothing receives their events. */
   #checkRunning(): void {
     const known = new Set(actorsIn(this.root.getSnapshot() as AnyMachineSnapshot).map(({ actor }) => actor))
     for (const actor of this.#running) {
@@ -173,7 +173,7 @@ class Act implements Director {
     }
   }
 
-  /** Throws Unmodelled if charts among the actors asked what is open after no turn: a client is told of it all the same. */
+  /** Throws Unmodelled if a question of charts among the actors is open after no turn: the client gets it all the same. */
   #checkQuestions(): void {
     const shown = [this.#before?.asks, ...this.#frames.map(({ asks }) => asks), this.#questions.at(-1)]
     if (this.#questions.some(key => !shown.includes(key)))
@@ -250,7 +250,7 @@ class Act implements Director {
     return path
   }
 
-  /** What the chart heard before a frame. It begins without an event, and a frame may come before that in which it hears something. */
+  /** The event that the chart received before a frame. It begins without one, and the first frame may have none either. */
   #receivedIn(frame: number): Omit<Ahead, 'turn'> {
     return this.#received[this.#before && this.#isDirect ? frame : frame - 1] as Omit<Ahead, 'turn'>
   }

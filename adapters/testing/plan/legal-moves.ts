@@ -44,12 +44,12 @@ export function legalMovesIn(turn: WorkTurn, cases: AllCases, policy: MessagePol
     name,
     data
   }))
-  const isHeard =
+  const isReceived =
     standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
   const isAuthorized = standing === 'auth-required'
   const outside = [
-    ...messages.map(move => judged(turn, move, isHeard, can)),
-    ...authorizations.map(move => judged(turn, move, isAuthorized, can))
+    ...messages.map(move => withRefusal(turn, move, isReceived, can)),
+    ...authorizations.map(move => withRefusal(turn, move, isAuthorized, can))
   ]
   const legal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [move] : []))
   const illegal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [] : [{ move, refusal }]))
@@ -59,16 +59,18 @@ export function legalMovesIn(turn: WorkTurn, cases: AllCases, policy: MessagePol
 }
 
 /** Whether the task accepts a move, if it receives such moves at all. */
-function judged(
+function withRefusal(
   { chart, asks }: WorkTurn,
   move: OutsideMove,
-  isHeard: boolean,
+  isReceived: boolean,
   can: Can
 ): { readonly move: OutsideMove; readonly refusal?: ErrorCode } {
-  if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
-  const heard = receivedEvent(chart, move, asks)
-  if ('violations' in heard) return { move, refusal: 'InvalidParams' }
-  return can(heard.question?.chart ?? chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
+  if (!isReceived) return { move, refusal: 'UnsupportedOperation' }
+  const received = receivedEvent(chart, move, asks)
+  if ('violations' in received) return { move, refusal: 'InvalidParams' }
+  return can(received.question?.chart ?? chart, received.event, move)
+    ? { move }
+    : { move, refusal: 'UnsupportedOperation' }
 }
 
 function messagesOf({ messages }: AllCases): OutsideMove[] {

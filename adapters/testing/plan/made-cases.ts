@@ -5,7 +5,7 @@ import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { publishedSchema, validateValue } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { statesOf } from '../../../runtime/xstate/transition-counter.ts'
+import { statesOf } from '../../../runtime/xstate/written-chart.ts'
 import type { ByName, MadeCases, OpeningCase, Cases, AllCases } from './cases.ts'
 import type { Model } from './model.ts'
 import type * as payloads from './payloads.ts'
@@ -47,12 +47,12 @@ export async function madeCases(
   const borders = guardBorders(machine)
   const made = (all: readonly Shown[], more: readonly unknown[]) =>
     loaded ? named(all.flatMap(one => valuesFor(one, more, borders, loaded))) : {}
-  const said = (values: ByName<unknown>) =>
+  const asWords = (values: ByName<unknown>) =>
     Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
   return {
-    opening: said(made(opening, [])),
+    opening: asWords(made(opening, [])),
     terms: made(terms, []) as ByName<object>,
-    messages: said(made(messages, STRANGERS)),
+    messages: asWords(made(messages, STRANGERS)),
     authorizations: made(authorizations, STRANGERS),
     ...(!loaded && { lacksGenerator: true })
   }

@@ -31,7 +31,7 @@ export function modelOf(machine: AnyStateMachine): Model {
       if (sending) throw unread(sending.id)
       return turn
     })
-  const taken = (
+  const turnAfter = (
     turn: WorkTurn,
     event: EventObject,
     schedule: Schedule,
@@ -54,7 +54,7 @@ export function modelOf(machine: AnyStateMachine): Model {
     const { chart } = turn
     return withoutChange(
       chart.context,
-      () => taken(turn, event, schedule, more),
+      () => turnAfter(turn, event, schedule, more),
       () => changedInPlace(chart, event)
     )
   }
@@ -87,11 +87,11 @@ export function modelOf(machine: AnyStateMachine): Model {
             passed: []
           }
         }
-        const heard = receivedEvent(turn.chart, move, turn.asks)
+        const received = receivedEvent(turn.chart, move, turn.asks)
         /* c8 ignore next -- only legal moves are made */
-        if ('violations' in heard) return turn
-        const actor = actorAt(turn.chart, endedIn(heard.event) ?? '')
-        return take(turn, heard.event, schedule, actor && { ended: [...turn.ended, actor] })
+        if ('violations' in received) return turn
+        const actor = actorAt(turn.chart, endedIn(received.event) ?? '')
+        return take(turn, received.event, schedule, actor && { ended: [...turn.ended, actor] })
       })
   }
 }
@@ -140,7 +140,7 @@ export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject)
 /** The event with which a chart begins. */
 export const BEGINS = 'xstate.init'
 
-/** Nothing is told, sent, or waits. */
+/** No words, no events, no timers. */
 export const QUIET = {
   hasMoved: true,
   words: [],
@@ -201,7 +201,7 @@ export function nextTimer({ timers }: WorkTurn): Timer | undefined {
 
 /** Identifies a configuration of a chart. `context`: the part of it that counts; `times`: those of its timers. */
 export function configurationKey(
-  { status, chart, ended, timers, cancelable, inbox, ahead = [], asked, asks }: WorkTurn,
+  { status, chart, ended, timers, cancelable, inbox, ahead = [], lastReceived, asks }: WorkTurn,
   context: unknown,
   times: unknown
 ): string {
@@ -220,7 +220,7 @@ export function configurationKey(
       chart.value,
       context,
       actorsOf(chart),
-      asked && actorsOf(asked.chart),
+      lastReceived && actorsOf(lastReceived.chart),
       historyOf(chart),
       byName(pending),
       byName(ids),
@@ -233,7 +233,7 @@ export function configurationKey(
   )
 }
 
-/** What tells two snapshots of an actor apart. */
+/** The parts in which two snapshots of an actor may differ. */
 function shapeOf(snapshot: object): unknown {
   // Without the context that no case gives.
   const { status, value, context, output, error, historyValue }: Partial<AnyMachineSnapshot> = { ...snapshot }
@@ -331,9 +331,9 @@ export class Schedule {
   set(given: Omit<Timer, 'id'>): void {
     const { event, sendId, route } = given
     const name = keyOf(sendId ?? event.type, route?.from)
-    const isTaken = (id: string) => this.timers.some(timer => timer.id === id)
+    const isUsed = (id: string) => this.timers.some(timer => timer.id === id)
     let id = name
-    for (let number = 2; isTaken(id); number += 1) id = `${name} ${number}`
+    for (let number = 2; isUsed(id); number += 1) id = `${name} ${number}`
     const timer: Timer = { id, ...given }
     this.timers = [...this.timers, timer]
     if (sendId !== undefined) this.cancelable = { ...this.cancelable, [keyOf(sendId, route?.from)]: timer }
@@ -353,7 +353,7 @@ export class Schedule {
 
   /**
    * Drops the timers of an actor that stops. Of those that share an id XState cancels the last one only; the others reach others.
-   * `isOf`: whether a timer with its path is its own, and not that of an actor which has begun in its place.
+   * `isOf`: whether a timer with its path is its own, and not that of an actor that replaced it.
    */
   stop(path: string, isOf: (timer: Timer) => boolean): void {
     for (const timer of Object.values(this.cancelable))

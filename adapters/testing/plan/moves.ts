@@ -107,7 +107,7 @@ export function sentenceOf(opening: string, moves: readonly Move[]): string {
 
 /** A pending delayed event. */
 export interface Timer {
-  /** Unique among pending timers: the author's id, or the type of the event, with a number if that is taken. */
+  /** Unique among pending timers: the author's id, or the type of the event, with a number if another timer has it. */
   readonly id: string
   /** The id of `cancel`, if it has one. */
   readonly sendId?: string | undefined
@@ -133,13 +133,13 @@ export type WorkTurn = Snapshot<unknown> & {
   readonly asks: string | undefined
   /** The events that it emitted. */
   readonly words: readonly unknown[]
-  /** Whether the chart received an event, or has begun; else a delayed event of its own went to an actor. */
+  /** Whether the chart received an event, or started; otherwise a delayed event of its own went to an actor. */
   readonly hasMoved: boolean
   /** The events that it sent to actors. */
   readonly sent: readonly EventObject[]
   readonly timers: readonly Timer[]
   /**
-   * The timers that `cancel` finds, by `sendId`. As in XState a second timer with an id takes the id from the first, which then fires in any
+   * The timers that `cancel` finds, by `sendId`. As in XState the id of a second timer no longer finds the first, which then fires in any
    * case. After either has fired the id finds none.
    */
   readonly cancelable: Readonly<Record<string, Timer>>
@@ -152,8 +152,8 @@ export type WorkTurn = Snapshot<unknown> & {
   readonly passed: readonly WorkTurn[]
   /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
   readonly ahead?: readonly Ahead[]
-  /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Then its question was told. */
-  readonly asked?: WorkTurn
+  /** The last turn in which the chart received an event, if only its actors have since, without a question of theirs. Its question is already published. */
+  readonly lastReceived?: WorkTurn
   /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
   readonly births?: Readonly<Record<string, number>>
 }

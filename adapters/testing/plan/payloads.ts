@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { AnyStateMachine } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { statesOf, transitionsOf } from '../../../runtime/xstate/transition-counter.ts'
+import { statesOf, transitionsOf } from '../../../runtime/xstate/written-chart.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
 
 checkPackages(['fast-check'])
@@ -25,12 +25,12 @@ const DEEPEST = 5
  * Returns the shortest `count` different values, or fewer if no more are found. Deterministic.
  */
 export function payloadsFor(schema: JsonSchema, count: number, takes: (value: unknown) => boolean): unknown[] {
-  const taken = new Map(
+  const valid = new Map(
     candidates(schema)
       .filter(takes)
       .map(value => [JSON.stringify(value), value])
   )
-  return [...taken]
+  return [...valid]
     .toSorted(([one], [other]) => one.length - other.length)
     .slice(0, count)
     .map(([, value]) => value)
@@ -45,8 +45,8 @@ export function payloadsAt(
   borders: readonly Border[],
   takes: (value: unknown) => boolean
 ): unknown[] {
-  const taken = borders.length === 0 ? [] : candidates(schema).filter(takes)
-  const placed = taken
+  const valid = borders.length === 0 ? [] : candidates(schema).filter(takes)
+  const placed = valid
     .map(value => ({ value, places: numbersIn(value) }))
     .toSorted((one, other) => other.places.length - one.places.length)
   const { value, places = [] } = { ...placed[0] }

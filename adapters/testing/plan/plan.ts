@@ -25,7 +25,7 @@ import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { DrawError, DrawWatch, INSTALL_GENERATOR, type LoadPayloads, madeCases, casesWith } from './made-cases.ts'
 import { clockedModelOf, configurationKey } from './model.ts'
 import { describeMove, type InnerMove, type Move, sentenceOf, type WorkTurn } from './moves.ts'
-import { CANCELED, type ComparedEvent, faultOf, OPENED, updatesAfter } from './told.ts'
+import { CANCELED, type ComparedEvent, faultOf, OPENED, updatesAfter } from './updates.ts'
 import { sendersIn, activeStateText, Unmodelled, unsentIn } from './unmodelled.ts'
 
 /** One move of a path, with the events that the task must send, or the error with which it must refuse it without a change. */
@@ -98,9 +98,8 @@ const MOST_CONFIGURATIONS = 1000
 /**
  * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and each move that it must
  * refuse there. Work without a chart is replaced by scripted work, so that the life of its task is tested, not the work. Throws
- * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations, if `limit` says
- * no other), or for too many simple paths; DrawError, a
- * TypeError, instead of that if its chart draws random numbers.
+ * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations,
+ * unless `limit` is another), or for too many simple paths; DrawError, a TypeError, instead of that if its chart draws random numbers.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
   return planWith(agent, options)
@@ -246,14 +245,14 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
   const path = (more: readonly Step[], name: string, isDeepest = false) =>
     pathOf(opened, start, [...steps, ...more], name, isDeepest)
   const isDeepest = !legal.some(({ isWay }) => isWay)
-  const taken = legal
+  const further = legal
     .filter(({ isWay }) => !isWay)
     .map(one => path(stepsOf([one], turn), sentenceOf(opened.name, [...moves, one.move])))
   const refused = illegal.map(refusalOf)
   const here = sentenceOf(opened.name, moves)
   if (turn.status !== 'active')
     return [
-      ...taken,
+      ...further,
       path(
         [...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })],
         `${here}, which is its end`,
@@ -269,7 +268,7 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
     refused.length === 0
       ? []
       : [path(refused, `${here}, but not ${illegal.map(({ move }) => describeMove(move)).join(' nor ')}`)]
-  return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
+  return [...further, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
 }
 
 function pathOf(
@@ -304,7 +303,7 @@ interface Territory {
   readonly bounds: ExplorationBounds
   /** Sees whether the chart draws random numbers. */
   readonly watch: DrawWatch
-  /** Told of each move that the model cannot follow. */
+  /** Gets each move that the model cannot follow. */
   readonly lose: (turn: WorkTurn, move: InnerMove, error: Unmodelled) => void
 }
 
@@ -314,12 +313,12 @@ interface Territory {
  */
 function explore({ machine, input, cases, policy, bounds, watch, lose }: Territory): Configuration[] {
   const { begin, take } = watch.over(clockedModelOf(modelWith(machine, cases)))
-  const taken = new WeakMap<InnerMove, WorkTurn>()
+  const turnsAfter = new WeakMap<InnerMove, WorkTurn>()
   const isFollowed = (turn: WorkTurn, move: InnerMove) => {
     try {
       const after = take(turn, move)
       updatesAfter(after, turn, move)
-      taken.set(move, after)
+      turnsAfter.set(move, after)
       return true
     } catch (error) {
       if (!(error instanceof Unmodelled)) throw error
@@ -330,7 +329,7 @@ function explore({ machine, input, cases, policy, bounds, watch, lose }: Territo
   const start = begin(input)
   updatesAfter(start)
   const places = placesFrom<WorkTurn, InnerMove>(start, {
-    take: (_, move) => taken.get(move) as WorkTurn,
+    take: (_, move) => turnsAfter.get(move) as WorkTurn,
     legalIn: turn => legalMovesIn(turn, cases, policy, can).legal.filter(move => isFollowed(turn, move)),
     keyOf: turn => keyOf(turn, cases),
     // Two actors of one logic end with the same words.

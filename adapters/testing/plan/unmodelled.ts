@@ -6,7 +6,7 @@ import { actorsIn } from './actors-in.ts'
 import type { Cases } from './cases.ts'
 import type { WorkTurn } from './moves.ts'
 
-/** The model cannot follow a step, since no case gives something. The message says what, and the line to add. */
+/** The model cannot follow a step, since no case gives something. The message has what is missing, and the line to add. */
 export class Unmodelled extends Error {
   override readonly name = 'Unmodelled'
 }
@@ -71,7 +71,7 @@ const MARK = {}
 
 const ACTIVE = { status: 'active', output: undefined, error: undefined } as const
 
-/** Whether logic is that of a promise, which sends no events: it ends as the event of its promise says. */
+/** Whether logic is that of a promise, which sends no events: the event of its promise ends it. */
 export function isPromise(logic: AnyActorLogic): boolean {
   return takes(logic, 'xstate.promise.resolve', ({ status, output }) => status === 'done' && output === MARK)
 }
@@ -86,7 +86,7 @@ export function isCallback(logic: AnyActorLogic): boolean {
   )
 }
 
-/** Whether logic that starts something takes an event of XState's so. A reducer starts nothing; its function is the author's. */
+/** Whether logic that starts something handles an event of XState's so. A reducer starts nothing; its function is the author's. */
 function takes(
   logic: AnyActorLogic,
   type: string,
@@ -149,7 +149,7 @@ export function propertyName(src: string): string {
   return /^[\p{L}_$][\p{L}\d_$]*$/u.test(src) ? src : `'${src}'`
 }
 
-/** The types of events that the active states take, of those that an actor may send. */
+/** The types of events that the active states handle, of those that an actor may send. */
 function acceptedTypes(chart: AnyMachineSnapshot, id: string): string[] {
   const types = new Set(activeStates(chart).flatMap(({ ownEvents }) => ownEvents as string[]))
   return [...types].filter(

@@ -5,8 +5,8 @@ import { checkArgument, withMembers } from '../../../runtime/primitives/options.
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { PathError } from '../path-error.ts'
 import type { Cases } from '../plan/cases.ts'
-import { agentInitialStates } from './agent-ground.ts'
-import { configurationKeyOf, toStepSeen, type InitialState, type Configuration } from './ground.ts'
+import { agentInitialStates } from './agent-states.ts'
+import { configurationKeyOf, toStepSeen, type InitialState, type Configuration } from './initial-state.ts'
 import { OWN_PROPERTIES } from './prove.ts'
 
 /** A walk on which a property was violated once. */
@@ -34,32 +34,36 @@ export async function checkWalk(agent: Agent, given: WalkToCheck): Promise<void>
   const { property: name, opening, walk, again = [], cases = {} } = given
   const property = { ...OWN_PROPERTIES, ...agent.properties }[name]
   if (!property) throw new RangeError(`there is no property ${JSON.stringify(name)}.`)
-  const { initialStates: grounds } = await agentInitialStates(agent, cases)
-  const ground = grounds.find(({ name }) => name === opening)
-  if (!ground) return
-  let spot = ground.start
-  let mode = modeAfter(property, property.start, momentsOf(toStepSeen(undefined, undefined, spot)))
+  const { initialStates } = await agentInitialStates(agent, cases)
+  const initialState = initialStates.find(({ name }) => name === opening)
+  if (!initialState) return
+  let configuration = initialState.start
+  let mode = modeAfter(property, property.start, momentsOf(toStepSeen(undefined, undefined, configuration)))
   let looped = ''
   let last = opening
   for (const [i, says] of [...walk, ...again].entries()) {
-    if (i === walk.length) looped = placeOf(spot, ground, mode)
-    const stride = ground.transitionsFrom(spot).find(stride => stride.says === says)
-    if (!stride) return
+    if (i === walk.length) looped = placeOf(configuration, initialState, mode)
+    const transition = initialState.transitionsFrom(configuration).find(transition => transition.says === says)
+    if (!transition) return
     last = says
-    mode = modeAfter(property, mode, momentsOf(toStepSeen({ move: stride, turn: stride.to }, spot, ground.start)))
-    spot = stride.to
-    if (mode === 'violated') throw violation(says, name, spot)
+    mode = modeAfter(
+      property,
+      mode,
+      momentsOf(toStepSeen({ move: transition, turn: transition.to }, configuration, initialState.start))
+    )
+    configuration = transition.to
+    if (mode === 'violated') throw violation(says, name, configuration)
   }
   if (mode !== 'owes') return
   const isStuck =
     again.length === 0 &&
-    spot.over !== 'canceled' &&
-    !ground.transitionsFrom(spot).some(({ source }) => source !== undefined)
-  if (isStuck || placeOf(spot, ground, mode) === looped) throw violation(last, name, spot)
+    configuration.over !== 'canceled' &&
+    !initialState.transitionsFrom(configuration).some(({ source }) => source !== undefined)
+  if (isStuck || placeOf(configuration, initialState, mode) === looped) throw violation(last, name, configuration)
 }
 
-function placeOf(spot: Configuration, { memory }: InitialState, mode: string): string {
-  return `${mode} ${configurationKeyOf(spot, memory)}`
+function placeOf(configuration: Configuration, { memory }: InitialState, mode: string): string {
+  return `${mode} ${configurationKeyOf(configuration, memory)}`
 }
 
 function violation(says: string, property: string, { chart }: Configuration): PathError {

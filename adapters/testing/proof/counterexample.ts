@@ -1,6 +1,6 @@
 import { type Fairness, type Mode, modeAfter, type Property } from '../../../machines/properties/properties.ts'
 import type { Moment } from '../../../machines/properties/terms.ts'
-import type { Edge, Node, StateSpace } from './space.ts'
+import type { Edge, Node, StateSpace } from './state-space.ts'
 
 /** The shortest walk that violates a property: its steps, and for an endless one the steps that then repeat. */
 export interface Counterexample {
@@ -91,7 +91,7 @@ function wayTo({ way }: Vertex): Edge[] {
   return steps.toReversed()
 }
 
-/** Whether nothing goes on in a configuration. A client that cancels takes nothing more. */
+/** Whether nothing goes on in a configuration. A client that cancels makes no further moves. */
 function isEnd({ sources, isCut, configuration: { over } }: Node): boolean {
   return sources.size === 0 && !isCut && over !== 'canceled'
 }

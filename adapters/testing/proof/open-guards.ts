@@ -1,7 +1,8 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { StateMachine, type AnyActorLogic, type AnyStateMachine } from 'xstate'
 import { withQuestionGuards } from '../../../runtime/work-port.ts'
-import { isMachine, writtenConfig } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { writtenConfig } from '../../../runtime/xstate/written-chart.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
 /** The outcome of a guard that unknown data decides. */
@@ -39,7 +40,7 @@ interface Decided extends Choice {
   readonly call: { readonly isThrown: boolean; readonly error?: unknown }
 }
 
-/** A chart whose guards are evaluated, or taken both ways. A guard that throws with the data that there is has that as a third way. Guards that XState combines (`and`, `not`) are made of their parts. */
+/** A chart whose guards are evaluated, or hold both ways. A guard that throws with the data that there is has that as a third way. Guards that XState combines (`and`, `not`) are made of their parts. */
 export class OpenGuards {
   readonly machine: AnyStateMachine
   #script: readonly Outcome[] | undefined

@@ -1,15 +1,15 @@
 import type { Property } from '../../../machines/properties/properties.ts'
 import { type Moment, occurs, type Term } from '../../../machines/properties/terms.ts'
 import { BoundError } from '../bounds.ts'
-import type { Edge, Node, StateSpace } from './space.ts'
+import type { Edge, Node, StateSpace } from './state-space.ts'
 
 /** How every model begins. */
 export const MODEL_BEGINS = '/* Written by taskchart prove --promela'
 
-/** What a model says of its chart. */
+/** The content of a model. */
 interface Modelled {
   readonly name: string
-  readonly spaces: readonly StateSpace[]
+  readonly stateSpaces: readonly StateSpace[]
   readonly properties: readonly (readonly [name: string, property: Property])[]
   /** What could not be seen, as sentences. */
   readonly bounds: readonly string[]
@@ -24,8 +24,8 @@ const STILL = 0
  * terms of the properties hold. Fairness `progress` is a counter `k`, which waits for each source in turn to act, to be started anew or to be
  * gone. Fairness `choice` is a walk that settles somewhere, and from then on takes the steps of each configuration in turn.
  */
-export function promelaModel({ name, spaces, properties, bounds }: Modelled): string {
-  const [met] = spaces.flatMap(({ met }) => met ?? [])
+export function promelaModel({ name, stateSpaces, properties, bounds }: Modelled): string {
+  const [met] = stateSpaces.flatMap(({ met }) => met ?? [])
   if (met !== undefined) throw new BoundError(`${met}. Raise that bound, or give memory in the cases.`)
   const claims = properties.map(([name, property], i) => ({
     name,
@@ -39,7 +39,7 @@ export function promelaModel({ name, spaces, properties, bounds }: Modelled): st
   const moments = new Numbers(BETWEEN + 1)
   const turns = new Numbers()
   const sources = new Numbers()
-  for (const { nodes } of spaces) for (const node of nodes) for (const source of node.sources) sources.of(source)
+  for (const { nodes } of stateSpaces) for (const node of nodes) for (const source of node.sources) sources.of(source)
   const valuations: string[][] = []
   const momentOf = (moment: Moment): number => {
     const held = names.flatMap(([name, holds]) => (holds(moment) ? [name] : []))
@@ -49,10 +49,10 @@ export function promelaModel({ name, spaces, properties, bounds }: Modelled): st
   }
   const passing = (row: readonly Moment[]) => row.map(moment => `m = ${momentOf(moment)}; `).join(`m = ${BETWEEN}; `)
   let before = 0
-  const parts = spaces.map(({ initialState: ground, nodes, moments: row }) => {
+  const parts = stateSpaces.map(({ initialState, nodes, moments: row }) => {
     const first = before
     before += nodes.length
-    const start = `  :: ${passing(row)}goto c${first} ${comment(ground.name)}`
+    const start = `  :: ${passing(row)}goto c${first} ${comment(initialState.name)}`
     return {
       start,
       nodes: nodes.flatMap((node, i) =>
@@ -141,13 +141,15 @@ interface Drawing {
 
 /** A configuration and its steps. Where nothing has to go on, the walk may end. */
 function nodeLines(
-  { configuration: spot, edges, sources: here }: Node,
+  { configuration, edges, sources: here }: Node,
   { nodes, i, label, turns, sources, passing }: Drawing
 ): string[] {
   const head = `${label(i)}: m = ${STILL}; `
-  const note = comment(`${JSON.stringify(spot.chart.value)}${spot.over ? ` ${spot.over}` : ''}`)
-  if (edges.length === 0) return [`${head}goto ${spot.over === 'canceled' ? 'end_gone' : 'ended'}; ${note}`]
-  const lasting = edges.filter(({ transition: stride }) => stride.type !== 'cancel')
+  const note = comment(
+    `${JSON.stringify(configuration.chart.value)}${configuration.over ? ` ${configuration.over}` : ''}`
+  )
+  if (edges.length === 0) return [`${head}goto ${configuration.over === 'canceled' ? 'end_gone' : 'ended'}; ${note}`]
+  const lasting = edges.filter(({ transition }) => transition.type !== 'cancel')
   const at = lasting.length > 1 ? turns.of(label(i)) : 0
   const guardOf = (edge: Edge): string => {
     if (edge.transition.type === 'cancel') return 'quits'
@@ -213,7 +215,7 @@ interface Formula {
 }
 
 /**
- * Writes a property as a formula whose names begin with `id`. It stands on the sentence that the property's word means, and not on its automaton.
+ * Writes a property as a formula whose names begin with `id`. Its base is the sentence of the property's word, not its automaton.
  * No name holds between two moments, so that a moment that repeats counts twice without `X`.
  */
 export function formulaOf(

@@ -16,13 +16,13 @@ import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { BOUND_OPTIONS, ExplorationBounds, type BoundOptions } from '../bounds.ts'
 import type { Cases } from '../plan/cases.ts'
 import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'
-import { agentInitialStates, type ChartCases, chartInitialState } from './agent-ground.ts'
+import { agentInitialStates, type ChartCases, chartInitialState } from './agent-states.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
 import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
-import { stateSpaceOf, type Edge, type StateSpace } from './space.ts'
+import { stateSpaceOf, type Edge, type StateSpace } from './state-space.ts'
 
-/** The options of a proof. If a bound is met (20,000 configurations, if `limit` says no other), nothing is proved, but counterexamples are found. */
+/** The options of a proof. If a bound is met (20,000 configurations, unless `limit` is another), nothing is proved, but counterexamples are found. */
 export interface ProofOptions extends BoundOptions {
   /** Only properties whose name contains this text. */
   readonly only?: string
@@ -63,7 +63,7 @@ export interface Walk {
  */
 export type Verdict = {
   readonly property: string
-  /** The fairness of the endless walks that it speaks about; absent if it speaks about none. */
+  /** The fairness of its endless walks; absent if it is not about any. */
   readonly fairness?: Fairness
 } & (
   | { readonly outcome: 'proved' }
@@ -110,8 +110,8 @@ export const OWN_PROPERTIES: Readonly<Record<string, Property>> = {
  * is no chart, no message opens a task, or no property has the text `only`.
  */
 export async function proveAgent(agent: Agent, options: AgentProofOptions = {}): Promise<Proof> {
-  const { spaces, properties, unseen } = await exploredAgent(agent, options, 'proveAgent')
-  return proofOf(unseen.machine, spaces, properties, unseen)
+  const { stateSpaces, properties, unseen } = await exploredAgent(agent, options, 'proveAgent')
+  return proofOf(unseen.machine, stateSpaces, properties, unseen)
 }
 
 /**
@@ -121,7 +121,7 @@ export async function proveAgent(agent: Agent, options: AgentProofOptions = {}):
  */
 export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): Promise<string> {
   const {
-    spaces,
+    stateSpaces,
     properties,
     unseen: { guesses, lost, unmodelled }
   } = await exploredAgent(agent, options, 'promelaOf')
@@ -130,7 +130,7 @@ export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): 
     ...[...lost].map(walk => `Not followed: ${walk}`),
     ...[...unmodelled].map(line => `Not modelled: ${line}`)
   ]
-  return promelaModel({ name: agent.card.name, spaces, properties, bounds })
+  return promelaModel({ name: agent.card.name, stateSpaces, properties, bounds })
 }
 
 /** The options of a proof of an agent. */
@@ -144,8 +144,8 @@ async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProo
     throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
   const bounds = new ExplorationBounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
   const unseen = await agentInitialStates(agent, cases)
-  const spaces = unseen.initialStates.map(ground => stateSpaceOf(ground, bounds))
-  return { spaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
+  const stateSpaces = unseen.initialStates.map(initialState => stateSpaceOf(initialState, bounds))
+  return { stateSpaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
 }
 
 /**
@@ -160,10 +160,14 @@ export function proveChart(
 ): Proof {
   checkArgument(chart, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
   const machine = withStepLimit(chart)
-  const { ground, lost, unmodelled } = chartInitialState(machine, cases)
+  const { initialState, lost, unmodelled } = chartInitialState(machine, cases)
   const guesses = cases.events ? [] : ['data of events']
   const bounds = new ExplorationBounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
-  return proofOf(machine, [stateSpaceOf(ground, bounds)], chosenOf(properties, options), { guesses, lost, unmodelled })
+  return proofOf(machine, [stateSpaceOf(initialState, bounds)], chosenOf(properties, options), {
+    guesses,
+    lost,
+    unmodelled
+  })
 }
 
 const MOST_CONFIGURATIONS = 20_000
@@ -187,35 +191,37 @@ function chosenOf(properties: Readonly<Record<string, Property>>, { only = '' }:
 
 function proofOf(
   machine: AnyStateMachine,
-  spaces: readonly StateSpace[],
+  stateSpaces: readonly StateSpace[],
   chosen: Named,
   { guesses, lost, unmodelled }: Unseen
 ): Proof {
-  const isWhole = spaces.length > 0 && spaces.every(space => space.isWhole)
-  const [met] = spaces.flatMap(space => space.met ?? [])
+  const isWhole = stateSpaces.length > 0 && stateSpaces.every(stateSpace => stateSpace.isWhole)
+  const [met] = stateSpaces.flatMap(stateSpace => stateSpace.met ?? [])
   const verdicts = chosen.map(([name, property]): Verdict => {
-    const [shortest] = spaces
-      .flatMap(space => {
-        const found = counterexampleIn(space, property)
-        return found ? [{ space, found, isReal: choicesOf(found).length === 0 && isWalked(machine, space, found) }] : []
+    const [shortest] = stateSpaces
+      .flatMap(stateSpace => {
+        const found = counterexampleIn(stateSpace, property)
+        return found
+          ? [{ stateSpace, found, isReal: choicesOf(found).length === 0 && isWalked(machine, stateSpace, found) }]
+          : []
       })
       .toSorted(
         (one, other) => Number(other.isReal) - Number(one.isReal) || lengthOf(one.found) - lengthOf(other.found)
       )
     const named = { property: name, ...(property.fairness && { fairness: property.fairness }) }
-    if (!shortest) return { ...named, ...unseen(property, spaces, met, { lost, unmodelled }) }
-    const { space, found, isReal } = shortest
-    const walk = walkOf(machine, space, found, property)
+    if (!shortest) return { ...named, ...unseen(property, stateSpaces, met, { lost, unmodelled }) }
+    const { stateSpace, found, isReal } = shortest
+    const walk = walkOf(machine, stateSpace, found, property)
     return isReal
       ? { ...named, outcome: 'confirmed', walk }
       : { ...named, outcome: 'possible', walk, guards: choicesOf(found) }
   })
   return {
     verdicts,
-    configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0),
+    configurations: stateSpaces.reduce((sum, { nodes }) => sum + nodes.length, 0),
     isWhole,
     ...(met !== undefined && { met }),
-    openings: spaces.map(({ initialState: ground }) => ground.name),
+    openings: stateSpaces.map(({ initialState }) => initialState.name),
     guesses,
     lost: [...lost],
     unmodelled: [...unmodelled]
@@ -225,7 +231,7 @@ function proofOf(
 /** The verdict without a counterexample. */
 function unseen(
   { readsContext }: Property,
-  spaces: readonly StateSpace[],
+  stateSpaces: readonly StateSpace[],
   met: string | undefined,
   { lost, unmodelled }: Pick<Unseen, 'lost' | 'unmodelled'>
 ): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
@@ -233,26 +239,22 @@ function unseen(
   if (first !== undefined) return { outcome: 'unknown', why: first }
   if (met !== undefined) return { outcome: 'unknown', why: met }
   if (lost.size > 0) return { outcome: 'unknown', why: 'the chart throws with data that no case gives' }
-  if (readsContext && spaces.some(({ isOpen }) => isOpen))
+  if (readsContext && stateSpaces.some(({ isOpen }) => isOpen))
     return { outcome: 'unknown', why: 'it reads the context, which depends on data that no case gives' }
   return { outcome: 'proved' }
 }
 
 /** The outcomes of guards that a counterexample needs, each once. */
 function choicesOf({ steps, loop }: Counterexample): Choice[] {
-  const all = [...steps, ...loop].flatMap(({ transition: stride }) => stride.choices)
+  const all = [...steps, ...loop].flatMap(({ transition }) => transition.choices)
   return [...new Map(all.map(choice => [guardsText([choice]), choice])).values()]
 }
 
 /** Whether an actor of the real chart takes these steps. */
-function isWalked(
-  machine: AnyStateMachine,
-  { initialState: ground }: StateSpace,
-  { steps, loop }: Counterexample
-): boolean {
-  const taken = [...steps, ...loop].flatMap(({ transition: { move, to } }) => (move ? [{ move, turn: to.played }] : []))
+function isWalked(machine: AnyStateMachine, { initialState }: StateSpace, { steps, loop }: Counterexample): boolean {
+  const moves = [...steps, ...loop].flatMap(({ transition: { move, to } }) => (move ? [{ move, turn: to.played }] : []))
   try {
-    takeMoves(machine, ground.input, ground.start, taken)
+    takeMoves(machine, initialState.input, initialState.start, moves)
     return true
   } catch {
     return false
@@ -265,24 +267,24 @@ function lengthOf({ steps, loop }: Counterexample): number {
 
 function walkOf(
   machine: AnyStateMachine,
-  { initialState: ground, moments }: StateSpace,
+  { initialState, moments }: StateSpace,
   { steps, loop }: Counterexample,
   { fairness }: Property
 ): Walk {
-  const [opening = [], ...taken] = transitionsOn(machine, ground.input, [...steps, ...loop])
-  const { chart, told } = ground.start
+  const [opening = [], ...transitions] = transitionsOn(machine, initialState.input, [...steps, ...loop])
+  const { chart, updates } = initialState.start
   const begins = {
     state: chart.value,
     states: idsOf(activeStates(chart)),
     transitions: opening,
-    told: told.map(({ name }) => name),
+    told: updates.map(({ name }) => name),
     sent: moments.filter(({ kind }) => kind === 'sent').map(({ name }) => name)
   }
   return {
-    opening: ground.name,
+    opening: initialState.name,
     begins,
-    steps: steps.map((edge, i) => stepOf(edge, taken[i])),
-    again: loop.map((edge, i) => stepOf(edge, taken[steps.length + i])),
+    steps: steps.map((edge, i) => stepOf(edge, transitions[i])),
+    again: loop.map((edge, i) => stepOf(edge, transitions[steps.length + i])),
     kind: loop.length > 0 ? 'loop' : fairness ? 'end' : 'moment'
   }
 }
@@ -310,7 +312,7 @@ function stepOf({ transition: { says, from, to } }: Edge, transitions: readonly 
     state: to.chart.value,
     states: idsOf(activeStates(to.chart)),
     transitions,
-    told: to.told.map(({ name }) => name),
+    told: to.updates.map(({ name }) => name),
     sent: to.sent.map(({ type }) => type)
   }
 }

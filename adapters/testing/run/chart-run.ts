@@ -11,7 +11,7 @@ import {
 import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { openQuestion, replaceSchedule, startRestored, takeId } from '../../../runtime/work-port.ts'
 import { activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { transitionName } from '../../../runtime/xstate/transition-counter.ts'
+import { transitionName } from '../../../runtime/xstate/written-chart.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
 import { actorAt, actorsIn, endedIn, shownIn } from '../plan/actors-in.ts'
@@ -31,7 +31,7 @@ import { endActor, ending, showSnapshot, withLeaves } from './stub-actors.ts'
 /** The actor of a chart: live, or restored from JSON text before every step. */
 export type Liveness = 'live' | 'restored'
 
-/** Told the number of each step of a path before it is walked; 0 is the opening. */
+/** Gets the number of each step of a path before its walk; 0 is the opening. */
 export type AtStep = (step: number) => void
 
 /** Walks one path with an actor of the chart alone. Throws PathError if it differs from the chart's pure functions. */
@@ -60,7 +60,7 @@ export function walkChart(
   run.stop()
 }
 
-/** Takes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot take one. */
+/** Makes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot make one. */
 export function takeMoves(
   machine: AnyStateMachine,
   input: unknown,
@@ -111,14 +111,14 @@ export function recordedRun(
   machine: AnyStateMachine,
   input: unknown
 ): { readonly run: ChartRun; readonly transitionsSince: () => string[] } {
-  const taken = new Set<string>()
+  const names = new Set<string>()
   const run = new ChartRun(
-    { watched: machine, noteTransition: transition => void taken.add(transitionName(transition)) },
+    { watched: machine, noteTransition: transition => void names.add(transitionName(transition)) },
     input
   )
   const transitionsSince = () => {
-    const all = [...taken]
-    taken.clear()
+    const all = [...names]
+    names.clear()
     return all
   }
   return { run, transitionsSince }
@@ -133,7 +133,7 @@ interface Delayed {
   readonly target: AnyActorRef
   readonly event: EventObject
   readonly id: string | undefined
-  /** Whether `cancel` no longer finds it, since another one has taken its id. */
+  /** Whether `cancel` no longer finds it, since another one has its id now. */
   isFree: boolean
   /** Milliseconds since the start of the run. */
   readonly dueMs: number
@@ -187,20 +187,20 @@ class ChartRun {
   }
 
   take(move: InnerMove | ChartMove): void {
-    // It has received this one at once.
+    // The chart received this event at once.
     if (move.type === 'own') return
     if (move.type === 'timer') return this.#fire(move.timer)
     if (move.type === 'time') return this.advance(move.delayMs)
-    const heard = receivedEvent(this.#actor.getSnapshot(), move, this.#asks)
+    const received = receivedEvent(this.#actor.getSnapshot(), move, this.#asks)
     /* c8 ignore next -- a path has only legal moves */
-    if ('violations' in heard) return
-    const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(heard.event), shownIn(heard.event)]
+    if ('violations' in received) return
+    const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(received.event), shownIn(received.event)]
     const path = ended ?? shown
-    if (path === undefined) return (heard.question?.actor ?? this.#actor).send(heard.event)
+    if (path === undefined) return (received.question?.actor ?? this.#actor).send(received.event)
     const actor = actorAt(this.#actor.getSnapshot(), path)
     if (!actor) throw new TypeError(`the chart has no actor ${path}`)
-    if (ended === undefined) showSnapshot(actor, heard.event)
-    else endActor(actor, heard.event)
+    if (ended === undefined) showSnapshot(actor, received.event)
+    else endActor(actor, received.event)
   }
 
   /** Lets time pass, and the delayed events happen that are due then. */
@@ -217,8 +217,8 @@ class ChartRun {
   /** Evaluates the guards for a refused move. The drivers with a runtime test the refusal itself. */
   refuse(move: OutsideMove): void {
     const snapshot = this.#actor.getSnapshot()
-    const heard = receivedEvent(snapshot, move, this.#asks)
-    if (snapshot.status === 'active' && 'event' in heard) (heard.question?.chart ?? snapshot).can(heard.event)
+    const received = receivedEvent(snapshot, move, this.#asks)
+    if (snapshot.status === 'active' && 'event' in received) (received.question?.chart ?? snapshot).can(received.event)
   }
 
   /** The active states. */
@@ -301,8 +301,8 @@ class ChartRun {
       },
       inspect: seen => {
         if (seen.type === '@xstate.microstep' && (seen.actorRef as AnyActorRef)._parent === undefined)
-          seen._transitions.forEach(taken => this.#log.noteTransition(taken))
-        // Charts below ask too. One that is stopped is restored with its question.
+          seen._transitions.forEach(transition => this.#log.noteTransition(transition))
+        // Charts below have questions too. A chart that is stopped is restored with its question.
         if (seen.type === '@xstate.snapshot' && actor.getSnapshot().status === 'active')
           this.#asks = openQuestion(actor.getSnapshot(), this.#asks)?.key
       }

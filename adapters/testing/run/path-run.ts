@@ -6,7 +6,7 @@ import type { Agent } from '../../../runtime/index.ts'
 import { PathError } from '../path-error.ts'
 import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, Step } from '../plan/plan.ts'
-import { type ComparedEvent, comparedUpdate, type ResumedUpdate, withFirstChunks } from '../plan/told.ts'
+import { type ComparedEvent, comparedUpdate, type ResumedUpdate, withFirstChunks } from '../plan/updates.ts'
 import { type AtStep, OPENING } from './chart-run.ts'
 import { type DriverAccess, createTestClient, type Manner } from './drivers.ts'
 import type { TestClient } from './official-caller.ts'
@@ -78,10 +78,10 @@ class PathRun {
     this.#follow()
   }
 
-  async take({ move, told, refusal }: Step): Promise<void> {
+  async take({ move, told: updates, refusal }: Step): Promise<void> {
     const step = describeMove(move)
     const before = this.#wanted.length
-    this.#wanted.push(...told)
+    this.#wanted.push(...updates)
     const error = await this.#perform(move).then(
       () => undefined,
       (error: unknown) => error
@@ -131,9 +131,9 @@ class PathRun {
   async #check(step: string, from: number): Promise<void> {
     const wanted = this.#wanted
     await this.#follower.settle(wanted.length)
-    const told = withFirstChunks(this.#follower.updates)
-    if (!isDeepStrictEqual(told, withFirstChunks(wanted)))
-      throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from), this.#world.error)
+    const updates = withFirstChunks(this.#follower.updates)
+    if (!isDeepStrictEqual(updates, withFirstChunks(wanted)))
+      throw new PathError(step, 'the task has to tell', wanted.slice(from), updates.slice(from), this.#world.error)
     const task = await this.#caller.task(this.#taskId)
     const [is, has] = [summaryOf(task), summaryOfUpdates(wanted)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */
@@ -141,7 +141,7 @@ class PathRun {
   }
 
   #isOwn(artifactId: string): boolean {
-    return this.#wanted.some(told => 'artifact' in told && told.artifact.artifactId === artifactId)
+    return this.#wanted.some(update => 'artifact' in update && update.artifact.artifactId === artifactId)
   }
 }
 
@@ -152,21 +152,21 @@ function summaryOf({ status, artifacts = [], metadata }: Task) {
 }
 
 /** The same, derived from events. */
-function summaryOfUpdates(told: readonly ComparedEvent[]) {
+function summaryOfUpdates(updates: readonly ComparedEvent[]) {
   const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
   let state
-  for (const one of told) {
-    if ('state' in one) state = one.state
+  for (const update of updates) {
+    if ('state' in update) state = update.state
     else {
-      const { artifactId, name, parts } = one.artifact as { artifactId?: string; name?: string; parts: unknown[] }
+      const { artifactId, name, parts } = update.artifact as { artifactId?: string; name?: string; parts: unknown[] }
       const at = artifactId === undefined ? -1 : artifacts.findIndex(artifact => artifact.artifactId === artifactId)
       const known = artifacts[at]
-      if (known && one.append) artifacts[at] = { ...known, parts: [...known.parts, ...parts] }
+      if (known && update.append) artifacts[at] = { ...known, parts: [...known.parts, ...parts] }
       else if (known) artifacts[at] = { artifactId, name, parts }
       else artifacts.push({ artifactId, name, parts })
     }
   }
-  return { state, generation: told.length, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
+  return { state, generation: updates.length, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
 }
 
 /** The number of rests to wait for an expected event, also over a socket. */

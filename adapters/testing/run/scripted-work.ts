@@ -79,7 +79,7 @@ export const scriptedCases: Pick<Cases, 'events' | 'results'> = {
 /** A work function that performs actions on demand. A restarted run performs them all again, as replayed work must. */
 export class ScriptedWork implements WorkDouble {
   readonly #acts: Act[] = []
-  #hear = nothing
+  #wake = nothing
 
   get work(): WorkFunction {
     return work => this.#run(work)
@@ -87,7 +87,7 @@ export class ScriptedWork implements WorkDouble {
 
   sendFromActor({ type }: EventObject): void {
     this.#acts.push(type as Act)
-    this.#hear()
+    this.#wake()
   }
 
   // It has no actors, and no state to lose.
@@ -99,21 +99,21 @@ export class ScriptedWork implements WorkDouble {
     for (;;) {
       const act = this.#acts[i]
       if (act) return act
-      await new Promise<void>(resolve => (this.#hear = resolve))
+      await new Promise<void>(resolve => (this.#wake = resolve))
     }
   }
 
-  async #run({ emit: say, ask }: WorkArguments): Promise<WorkEnd> {
+  async #run({ emit: publish, ask }: WorkArguments): Promise<WorkEnd> {
     for (let i = 0; ; i += 1) {
       switch (await this.#act(i)) {
         case 'progress':
-          say(PROGRESS)
+          publish(PROGRESS)
           break
         case 'artifact':
-          say(MADE)
+          publish(MADE)
           break
         case 'chunk':
-          say(MORE)
+          publish(MORE)
           break
         case 'ask':
           await ask(inputRequired(QUESTION))

@@ -68,7 +68,7 @@ const WORK_DEPTH = 2
 /** An actor that never ends. */
 export const endless = fromPromise(() => new Promise(() => {}))
 
-/** Ends an actor of the logic `ending`, as the event of its end says. */
+/** Ends an actor of the logic `ending`, with the event of its end. */
 export function endActor(
   actor: AnyActorRef,
   { output, error, type }: EventObject & { readonly output?: unknown; readonly error?: unknown }
@@ -96,7 +96,7 @@ interface Played extends EventObject {
 
 const ACTIVE = { status: 'active', output: undefined, error: undefined } as const
 
-/** An actor that ends when it is told to. */
+/** An actor that ends on demand. */
 export const ending: ActorLogic<Snapshot<unknown>, Played> = {
   transition: (before, { type, output, error, isError, snapshot }) => {
     if (type === SHOW) return { ...ACTIVE, context: undefined, ...snapshot }

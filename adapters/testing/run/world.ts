@@ -211,7 +211,7 @@ export type DiskName = 'memory' | 'SQLite'
 export interface Disk {
   /** Opens a store for the next process, which closes it. */
   open(): Store
-  /** Lets pending work run once: the store answers everything that was asked before. */
+  /** Lets pending work run once: the store answers all earlier requests. */
   rest(): Promise<void>
   /** Deletes everything. */
   discard(): Promise<void>

@@ -115,8 +115,13 @@ export function checkJsonText(text: string, limits: JsonLimits = {}, member?: st
 
 type Bounds = Pick<Required<JsonLimits>, 'depth' | 'keys' | 'nodes'>
 
-/** The first limit that the text exceeds, worded with the figures of `told`. `open` is then the path to the container. */
-function firstExcess(text: string, told: Bounds, { depth, keys, nodes }: Bounds, open: OpenText[]): string | undefined {
+/** The message of the first limit that the text exceeds, with the figures of `reported`. `open` is then the path to the container. */
+function firstExcess(
+  text: string,
+  reported: Bounds,
+  { depth, keys, nodes }: Bounds,
+  open: OpenText[]
+): string | undefined {
   let values = 1
   let members = 0
   let top: OpenText | undefined
@@ -128,19 +133,19 @@ function firstExcess(text: string, told: Bounds, { depth, keys, nodes }: Bounds,
         break
       case ':':
         members += 1
-        if (members > keys) return leave(open, tooMany(told.keys, 'members'))
+        if (members > keys) return leave(open, tooMany(reported.keys, 'members'))
         if (top) top.isNamed = true
         break
       case ',':
         values += 1
-        if (values > nodes) return leave(open, tooMany(told.nodes, 'values'))
+        if (values > nodes) return leave(open, tooMany(reported.nodes, 'values'))
         if (top?.isObject) top.isNamed = false
         else if (top) top.at += 1
         break
       case '[':
       case '{':
         values += 1
-        if (open.length === depth) return tooDeep(told.depth)
+        if (open.length === depth) return tooDeep(reported.depth)
         top = text[at] === '{' ? { isObject: true, at, isNamed: false } : { isObject: false, at: 0, isNamed: false }
         open.push(top)
         break
@@ -148,7 +153,7 @@ function firstExcess(text: string, told: Bounds, { depth, keys, nodes }: Bounds,
       case '}':
         // The opening bracket counted one value, which an empty container does not have.
         if (isEmptyAt(text, at)) values -= 1
-        if (values > nodes) return leave(open, tooMany(told.nodes, 'values'))
+        if (values > nodes) return leave(open, tooMany(reported.nodes, 'values'))
         open.pop()
         top = open.at(-1)
     }

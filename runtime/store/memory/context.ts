@@ -276,9 +276,10 @@ function logEvent(task: LoggedTask, event: TaskEvent): void {
 }
 
 /** Estimated size of a task. Text and bytes count by length, so that only data parts are serialized. */
-export function taskSizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
+export function taskSizeOf(task: LoggedTask): TaskSize {
+  const { taskId, context, log } = task
   let bytes = 0
-  for (const { parts } of said) bytes += bytesOf(parts)
+  for (const { parts } of task.said) bytes += bytesOf(parts)
   for (const { update } of log)
     bytes += 'artifactUpdate' in update ? bytesOf(update.artifactUpdate.artifact.parts) : FRAME_BYTES
   const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + JSON.stringify({ value }).length, 0)

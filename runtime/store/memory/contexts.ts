@@ -141,7 +141,7 @@ export class MemoryContexts {
     for (const entry of commit.log)
       context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#taskOf(context, entry.taskId))
     this.#moveEnds(context, commit)
-    for (const { told, ...webhook } of commit.webhooks) this.#writeWebhook(context, webhook, told)
+    for (const { told: generation, ...webhook } of commit.webhooks) this.#writeWebhook(context, webhook, generation)
     if (context.tasks.length === 0) this.#idle.add(context)
     this.#used(context)
   }
@@ -156,9 +156,9 @@ export class MemoryContexts {
     }
   }
 
-  #writeWebhook(context: MemoryContext, webhook: NewWebhook, told: number): void {
+  #writeWebhook(context: MemoryContext, webhook: NewWebhook, generation: number): void {
     const task = this.#tasks.get(webhook.taskId)
-    if (task?.context === context) this.webhooks.write(task, webhook, told)
+    if (task?.context === context) this.webhooks.write(task, webhook, generation)
   }
 
   #moveEnds(context: MemoryContext, { tasks, atMs }: Commit): void {
@@ -267,11 +267,11 @@ class MemoryWebhooks {
     return (kept?.size ?? 0) - (kept?.has(id) ? 1 : 0)
   }
 
-  /** Writes a webhook that continues after generation `told`, or at the position of the one that it replaces. */
-  write(task: LoggedTask, { taskId, id, webhook, version }: NewWebhook, told: number): void {
+  /** Writes a webhook that continues after `generation`, or at the position of the one that it replaces. */
+  write(task: LoggedTask, { taskId, id, webhook, version }: NewWebhook, generation: number): void {
     const webhooks = this.#tasks.get(task) ?? new Map<string, Kept>()
     const before = webhooks.get(id)
-    const row = { taskId, id, webhook, version, progress: { told: before?.row.progress.told ?? told, tries: 0 } }
+    const row = { taskId, id, webhook, version, progress: { told: before?.row.progress.told ?? generation, tries: 0 } }
     const kept = before ?? { place: (this.#places += 1), task, row }
     if (!before || before.row.progress.end) this.#open.add(kept)
     kept.row = row

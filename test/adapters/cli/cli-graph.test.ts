@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { createMachine, fromPromise, not, type AnyStateMachine } from 'xstate'
-import { statesOf, transitionsOf } from '../../../runtime/xstate/transition-counter.ts'
 import { chartSource } from '../../../adapters/drawing/chart-source.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
+import { statesOf, transitionsOf } from '../../../runtime/xstate/written-chart.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 
 const cwd = t.testdir({

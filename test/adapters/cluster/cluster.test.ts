@@ -412,7 +412,10 @@ await t.test(
     const link = new NodeLink(one.address, 'a secret')
     t.teardown(() => link.close())
     const heard: object[] = []
-    link.ask({ watch: id, shard: Number(one.node.shards.ofTask(id)), scope }, answer => void heard.push(Object(answer)))
+    link.request(
+      { watch: id, shard: Number(one.node.shards.ofTask(id)), scope },
+      answer => void heard.push(Object(answer))
+    )
     await until(() => heard.length === 1)
     const here = collect(one.runtime.subscribeToTask({ id }))
     await rest()
@@ -761,15 +764,17 @@ await t.test('the link between nodes', async t => {
     const link = new NodeLink(one.address, 'a secret')
     t.teardown(() => link.close())
     const heard: unknown[] = []
-    link.ask({ watch: 'x~0', shard: 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer)).stop()
-    const asked = link.ask(
+    link
+      .request({ watch: 'x~0', shard: 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer))
+      .stop()
+    const asked = link.request(
       { watch: 'x~0', shard: 99, scope: { tenant: '', principal: '' } },
       answer => void heard.push(answer)
     )
     await until(() => heard.length === 1)
     t.strictSame(heard, [{ id: 2, moved: true }])
     asked.stop()
-    link.ask(
+    link.request(
       { watch: 'x~0', shard: one.node.shards.owned[0] ?? 0, scope: { tenant: '', principal: '' } },
       answer => void heard.push(answer)
     )
@@ -907,7 +912,7 @@ await t.test('a node that serves its shards', async t => {
   t.teardown(() => server.close())
   const link = new NodeLink(`ws://127.0.0.1:${port}`, 'a secret')
   const heard: unknown[] = []
-  const watch = (taskId: string) => link.ask({ watch: taskId, shard: 0, scope }, answer => void heard.push(answer))
+  const watch = (taskId: string) => link.request({ watch: taskId, shard: 0, scope }, answer => void heard.push(answer))
 
   await t.test('sends a slow watcher to the store', async t => {
     watch('a~0')
@@ -940,7 +945,7 @@ await t.test('a node that serves its shards', async t => {
   })
   await t.test('ends everything when the other node is gone', async t => {
     watch('c~0')
-    link.ask({ withhold: scope }, answer => void heard.push(answer))
+    link.request({ withhold: scope }, answer => void heard.push(answer))
     const lost = rejection(link.call({ change: 'send', shard: 0, request: {} }))
     await until(() => heard.length === 8)
     link.close()
@@ -1000,10 +1005,10 @@ await t.test('the listeners of a task read the store while its node cannot be as
   }
   const link: Partial<NodeLink> = {
     fault: 'has another secret',
-    ask: (_, heard) => {
+    request: (_, heard) => {
       asked += 1
       setImmediate(() => heard('unsent'))
-      return { stop() {}, say() {} }
+      return { stop() {}, sendErased() {} }
     }
   }
   const placement: Partial<Placement> = { ownerOf: () => 'ws://elsewhere' }

@@ -327,7 +327,7 @@ await t.test("the settings have the servers' limits, and only the given options"
   t.strictSame(Object.keys(runtime.settings).toSorted(), [
     'capabilities',
     'clock',
-    'countStray',
+    'countRejected',
     'counters',
     'extensions',
     'hasTenants',
@@ -336,8 +336,8 @@ await t.test("the settings have the servers' limits, and only the given options"
     'logger',
     'negotiates',
     'opensTasks',
+    'ownerOf',
     'scheduler',
-    'sharerOf',
     'unfinished'
   ])
   t.equal(runtime.settings.limits.bufferedEvents, 64)

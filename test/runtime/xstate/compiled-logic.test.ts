@@ -27,7 +27,7 @@ import {
 } from 'xstate'
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
-import { hearError } from '../../../runtime/xstate/actor-system.ts'
+import { setErrorListener } from '../../../runtime/xstate/actor-system.ts'
 import { compileMachine } from '../../../runtime/xstate/compiled-machine.ts'
 import { newActor, sendToActor } from '../../../runtime/xstate/lean-actor.ts'
 import { same, type Chart } from '../../fixtures/charts/chart-paths.ts'
@@ -618,7 +618,7 @@ await t.test('a listener hears of the error that ends an actor, of a chart that 
   for (const chart of [failing, compileMachine(failing)]) {
     const heard: unknown[] = []
     const actor = newActor<AnyStateMachine>(chart, {})
-    hearError(actor, { failed: error => void heard.push(String(error)) })
+    setErrorListener(actor, { failed: error => void heard.push(String(error)) })
     actor.start()
     sendToActor(actor, { type: 'fail' })
     t.strictSame([heard, actor.getSnapshot().status], [['Error: a broken action'], 'error'])

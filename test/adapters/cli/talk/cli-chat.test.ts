@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
+import { lineInput } from '../../../../adapters/cli/process/streams.ts'
 import { type FormUser, askAnswer, formFieldsOf, readValue } from '../../../../adapters/cli/talk/form.ts'
 import { contextFolder, ContextMemory } from '../../../../adapters/cli/talk/last-context.ts'
-import { lineInput } from '../../../../adapters/cli/process/command-process.ts'
 import type { LineInput } from '../../../../adapters/cli/command.ts'
 import {
   accepted,

@@ -8,7 +8,7 @@ import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../runtime/telemetry-port.ts'
-import { chartVersion } from '../../runtime/xstate/transition-counter.ts'
+import { chartVersion } from '../../runtime/work-port.ts'
 import { chartsOf, heatOf } from '../drawing/agent-charts.ts'
 import { chartSource } from '../drawing/chart-source.ts'
 import { chartMermaid } from '../drawing/mermaid.ts'
@@ -36,7 +36,7 @@ export interface HubObservation extends Shown {
   stop(): void
 }
 
-/** The receivers of an observation, and what it goes on from. */
+/** The receivers of an observation, and the observation that it continues. */
 interface ObservationParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
   /** The observation of the agent before its reload, whose steps and contexts stay. */
   readonly before?: HubObservation | undefined
@@ -136,15 +136,15 @@ export function observe(
     })
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
   contexts.readFrom({ live: recorder, readMessages, troubled })
-  const room = new TokenBucket(listedAMinute)
-  /** The names of the listed contexts in memory: a look at all listed ones for each event would cost 2 % of a stream (Node 24). */
+  const budget = new TokenBucket(listedAMinute)
+  /** The names of the listed contexts in memory: a search through all listed ones for each event would cost 2 % of a stream (Node 24). */
   const listed = new Set<string>()
   const isListed = (commit: Commit, name: string) => {
     if (recorder.isWatched(commit.key.contextId) || (listed.has(name) && tasks.hasAll(commit))) return true
     // A task that was not listed is listed when it changes, once the flood is over.
     const isNew = commit.expected === 0 || countOpenedTasks(commit) > 0
-    if (room.waitMs(isNew ? 1 : listedAMinute / 2, commit.atMs) > 0) return false
-    room.use(1, commit.atMs)
+    if (budget.waitMs(isNew ? 1 : listedAMinute / 2, commit.atMs) > 0) return false
+    budget.use(1, commit.atMs)
     return true
   }
   const observation = runtime.observe({

@@ -10,7 +10,7 @@ import { madeCases, casesWith } from '../plan/made-cases.ts'
 import { livingIn, modelOf } from '../plan/model.ts'
 import { type ChartMove, describeMove, type OutsideMove, type WorkTurn } from '../plan/moves.ts'
 import { chartOf } from '../plan/plan.ts'
-import { type ComparedEvent, OPENED, updatesAfter } from '../plan/told.ts'
+import { type ComparedEvent, OPENED, updatesAfter } from '../plan/updates.ts'
 import { sendersIn, Unmodelled, unsentIn } from '../plan/unmodelled.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
@@ -21,11 +21,11 @@ import {
   type Configuration,
   type Transition,
   Explorer
-} from './ground.ts'
+} from './initial-state.ts'
 import { OpenGuards } from './open-guards.ts'
-import { actorSource } from './space.ts'
+import { actorSource } from './state-space.ts'
 
-/** The work of an agent as grounds to explore, one for each message that opens a task. */
+/** The initial states of the work of an agent, one for each message that opens a task. */
 interface AgentInitialStates {
   readonly initialStates: readonly InitialState[]
   /** The data that no case gives, as clauses. */
@@ -43,7 +43,7 @@ export async function agentInitialStates(agent: Agent, given: Cases): Promise<Ag
   const machine = withResults(chartOf(agent).machine, given.results ?? {})
   const cases = casesWith(given, await madeCases(agent, machine), agent)
   const guards = new OpenGuards(machine)
-  const strider = new Explorer(modelWith(guards.machine, cases), guards, namedUpdates)
+  const explorer = new Explorer(modelWith(guards.machine, cases), guards, namedUpdates)
   const senders = sendersIn(machine, given.results)
   const guesses = new Set<string>()
   const isGuess = (move: OutsideMove) => {
@@ -51,49 +51,49 @@ export async function agentInitialStates(agent: Agent, given: Cases): Promise<Ag
     if (guess !== undefined) guesses.add(guess)
     return guess !== undefined
   }
-  const grounds: InitialState[] = []
+  const initialStates: InitialState[] = []
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
       return undefined
     })
     if (!input) continue
-    const start = begun(strider, input, `opened by "${name}"`)
+    const start = startOf(explorer, input, `opened by "${name}"`)
     if (start)
-      grounds.push({
+      initialStates.push({
         name: `opened by "${name}"`,
         input,
         start,
         memory: cases.memory,
-        isCut: spot => strider.cut.has(spot),
-        transitionsFrom: spot => {
-          for (const line of unsentIn(spot, senders, given.events)) strider.miss(spot, line)
-          return stridesFrom(spot, { agent, cases, strider, isGuess })
+        isCut: configuration => explorer.cut.has(configuration),
+        transitionsFrom: configuration => {
+          for (const line of unsentIn(configuration, senders, given.events)) explorer.miss(configuration, line)
+          return transitionsFrom(configuration, { agent, cases, explorer, isGuess })
         }
       })
   }
-  if (grounds.length === 0 && strider.unmodelled.size === 0)
+  if (initialStates.length === 0 && explorer.unmodelled.size === 0)
     throw new TypeError(
       `no message opens a task. Give one that does, in the agent's module:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`
     )
   return {
-    initialStates: grounds,
+    initialStates,
     machine,
-    lost: strider.lost,
-    unmodelled: strider.unmodelled,
+    lost: explorer.lost,
+    unmodelled: explorer.unmodelled,
     get guesses() {
       return [...guesses]
     }
   }
 }
 
-/** The start; nothing, if the model cannot follow it. */
-function begun(strider: Explorer, input: unknown, opening: string): Configuration | undefined {
+/** The start; `undefined` if the model cannot follow it. */
+function startOf(explorer: Explorer, input: unknown, opening: string): Configuration | undefined {
   try {
-    return strider.begin(input, false)
+    return explorer.begin(input, false)
   } catch (error) {
     if (!(error instanceof Unmodelled)) throw error
-    strider.unmodelled.add(`${opening}: ${error.message}`)
+    explorer.unmodelled.add(`${opening}: ${error.message}`)
     return undefined
   }
 }
@@ -101,18 +101,18 @@ function begun(strider: Explorer, input: unknown, opening: string): Configuratio
 interface Surroundings {
   readonly agent: Agent
   readonly cases: AllCases
-  readonly strider: Explorer
+  readonly explorer: Explorer
   readonly isGuess: (move: OutsideMove) => boolean
 }
 
-function stridesFrom(
-  spot: Configuration,
-  { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings
+function transitionsFrom(
+  configuration: Configuration,
+  { agent: { messages, deadlineMs }, cases, explorer, isGuess }: Surroundings
 ): Transition[] {
-  const own = strider.ownIn(spot)
-  if (own) return strider.take(spot, own)
-  const { legal } = legalMovesIn(spot, cases, messages, (chart, event, move) =>
-    strider.can({ chart, isOpen: spot.isOpen }, event, isGuess(move))
+  const own = explorer.ownIn(configuration)
+  if (own) return explorer.take(configuration, own)
+  const { legal } = legalMovesIn(configuration, cases, messages, (chart, event, move) =>
+    explorer.can({ chart, isOpen: configuration.isOpen }, event, isGuess(move))
   )
   const offered = legal
     .filter(move => move.type !== 'time')
@@ -122,7 +122,7 @@ function stridesFrom(
     says: 'the client cancels',
     from: 'client',
     choices: [],
-    to: endedBy(spot, 'canceled', 'CANCELED')
+    to: endedBy(configuration, 'canceled', 'CANCELED')
   }
   const late: Transition = {
     type: 'deadline',
@@ -130,10 +130,10 @@ function stridesFrom(
     from: 'time',
     choices: [],
     source: 'the deadline',
-    to: endedBy(spot, 'late', 'FAILED')
+    to: endedBy(configuration, 'late', 'FAILED')
   }
   return [
-    ...[...offered, ...strider.timersIn(spot)].flatMap(one => strider.take(spot, one)),
+    ...[...offered, ...explorer.timersIn(configuration)].flatMap(one => explorer.take(configuration, one)),
     cancel,
     ...(deadlineMs === undefined ? [] : [late])
   ]
@@ -154,8 +154,10 @@ function guessIn(move: OutsideMove, { messages, authorizations, results = {} }: 
 
 /** The updates of a task: statuses by the last word of their names, and artifacts. */
 function namedUpdates(turn: WorkTurn, before?: WorkTurn, move?: ChartMove): NamedValue[] {
-  const told: readonly ComparedEvent[] = before ? updatesAfter(turn, before, move) : [...OPENED, ...updatesAfter(turn)]
-  return told.map(value => ({ name: 'state' in value ? shortState(value.state) : 'artifact', value }))
+  const updates: readonly ComparedEvent[] = before
+    ? updatesAfter(turn, before, move)
+    : [...OPENED, ...updatesAfter(turn)]
+  return updates.map(value => ({ name: 'state' in value ? shortState(value.state) : 'artifact', value }))
 }
 
 /** A state without `TASK_STATE_`. */
@@ -168,60 +170,67 @@ export interface ChartCases {
   readonly input?: unknown
   /**
    * Events that may arrive in any state, with the ends of its actors (`xstate.done.actor.<id>`, with `actorId`). A state that ignores one has
-   * no step for it. Default: all events of the chart without data, whose guards are taken both ways.
+   * no step for it. Default: all events of the chart without data, whose guards hold both ways.
    */
   readonly events?: readonly EventObject[] | ((chart: AnyMachineSnapshot) => readonly EventObject[])
   /** Types of events that come in the end, wherever they are accepted. Actors end and timers fire in any case. Default: none. */
   readonly awaited?: readonly string[]
   /** The part of the context that decides where a walk may lead. Default: all of it. */
   readonly memory?: (context: never) => unknown
-  /** The name of something emitted, for `told`. Default: its type. */
+  /** The name of an emitted event. Default: its type. */
   readonly toldAs?: (emitted: never) => string
 }
 
-/** A bare chart as a ground to explore. */
+/** The initial state of a bare chart. */
 export function chartInitialState(
   machine: AnyStateMachine,
-  { input, events, awaited = [], memory = context => context, toldAs }: ChartCases
-): { readonly ground: InitialState; readonly lost: ReadonlySet<string>; readonly unmodelled: ReadonlySet<string> } {
+  { input, events, awaited = [], memory = context => context, toldAs: nameOf }: ChartCases
+): {
+  readonly initialState: InitialState
+  readonly lost: ReadonlySet<string>
+  readonly unmodelled: ReadonlySet<string>
+} {
   const guards = new OpenGuards(machine)
-  const nameOf = toldAs as ((emitted: unknown) => string) | undefined
-  const toldIn = ({ words }: WorkTurn): NamedValue[] =>
-    words.map(value => ({ name: nameOf?.(value) ?? (value as EventObject).type, value }))
-  const strider = new Explorer(modelOf(guards.machine), guards, toldIn)
-  const offeredIn = (spot: Configuration): CandidateMove[] => {
-    const arriving = typeof events === 'function' ? events(spot.chart) : (events ?? bareEvents(spot))
-    const possible = arriving.filter(event => mayCome(event, spot) && strider.can(spot, event, !events))
+  const updatesOf = ({ words }: WorkTurn): NamedValue[] =>
+    words.map(value => ({ name: nameOf?.(value as never) ?? (value as EventObject).type, value }))
+  const explorer = new Explorer(modelOf(guards.machine), guards, updatesOf)
+  const offeredIn = (configuration: Configuration): CandidateMove[] => {
+    const arriving = typeof events === 'function' ? events(configuration.chart) : (events ?? bareEvents(configuration))
+    const possible = arriving.filter(
+      event => mayCome(event, configuration) && explorer.can(configuration, event, !events)
+    )
     return possible.map((event, i): CandidateMove => {
       const move: ChartMove = { type: 'event', name: `${event.type} ${i}`, event }
       return { move, says: saysOf(event, possible), from: 'outside', isGuess: !events, ...sourceOf(event, awaited) }
     })
   }
-  const stridesFrom = (spot: Configuration) => {
-    const own = strider.ownIn(spot)
-    return (own ? [own] : [...offeredIn(spot), ...strider.timersIn(spot)]).flatMap(one => strider.take(spot, one))
+  const transitionsFrom = (configuration: Configuration) => {
+    const own = explorer.ownIn(configuration)
+    return (own ? [own] : [...offeredIn(configuration), ...explorer.timersIn(configuration)]).flatMap(one =>
+      explorer.take(configuration, one)
+    )
   }
   return {
-    ground: {
+    initialState: {
       name: 'started',
       input,
-      start: strider.begin(input, false),
-      transitionsFrom: stridesFrom,
-      isCut: spot => strider.cut.has(spot),
+      start: explorer.begin(input, false),
+      transitionsFrom,
+      isCut: configuration => explorer.cut.has(configuration),
       memory: memory as InitialState['memory']
     },
-    lost: strider.lost,
-    unmodelled: strider.unmodelled
+    lost: explorer.lost,
+    unmodelled: explorer.unmodelled
   }
 }
 
 /** The events that the active states name, without data. */
-function bareEvents(spot: Configuration): EventObject[] {
-  const ends = Object.keys(livingIn(spot)).flatMap(actorId =>
+function bareEvents(configuration: Configuration): EventObject[] {
+  const ends = Object.keys(livingIn(configuration)).flatMap(actorId =>
     ['done', 'error'].map(how => ({ type: `xstate.${how}.actor.${actorId}`, actorId }))
   )
   return [
-    ...(spot.chart.machine.events as string[])
+    ...(configuration.chart.machine.events as string[])
       .filter(type => !type.startsWith('xstate.') && !type.includes('*'))
       .map(type => ({ type })),
     ...ends
@@ -229,9 +238,9 @@ function bareEvents(spot: Configuration): EventObject[] {
 }
 
 /** Whether an event is no end of an actor, or of one that has not ended. */
-function mayCome(event: EventObject, spot: Configuration): boolean {
+function mayCome(event: EventObject, configuration: Configuration): boolean {
   const actor = endedIn(event)
-  return actor === undefined || actor in livingIn(spot)
+  return actor === undefined || actor in livingIn(configuration)
 }
 
 function sourceOf(event: EventObject, awaited: readonly string[]): { readonly source?: string } {

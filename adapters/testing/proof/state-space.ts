@@ -2,7 +2,13 @@ import { momentsOf, type Moment } from '../../../machines/properties/terms.ts'
 import type { ExplorationBounds } from '../bounds.ts'
 import { placesFrom } from '../plan/graph.ts'
 import { startsIn } from '../plan/model.ts'
-import { configurationKeyOf, toStepSeen, type InitialState, type Configuration, type Transition } from './ground.ts'
+import {
+  configurationKeyOf,
+  toStepSeen,
+  type InitialState,
+  type Configuration,
+  type Transition
+} from './initial-state.ts'
 
 /** A configuration, and the steps from it. */
 export interface Node {
@@ -42,21 +48,21 @@ export interface StateSpace {
  * Its limit throws, and gives nothing that was found. An event has one outcome; here each outcome is an event of its own. It knows neither
  * actors nor timers and their order; here their ends are moves. It finds no cycles.
  */
-export function stateSpaceOf(ground: InitialState, bounds: ExplorationBounds): StateSpace {
+export function stateSpaceOf(initialState: InitialState, bounds: ExplorationBounds): StateSpace {
   const keys = new Set<string>()
   const cut = new Set<string>()
   let met: string | undefined
-  const key = (spot: Configuration) => configurationKeyOf(spot, ground.memory)
-  const places = placesFrom<Configuration, Transition>(ground.start, {
-    take: (_, stride) => stride.to,
-    legalIn: spot => {
+  const key = (configuration: Configuration) => configurationKeyOf(configuration, initialState.memory)
+  const places = placesFrom<Configuration, Transition>(initialState.start, {
+    take: (_, transition) => transition.to,
+    legalIn: configuration => {
       met ??= bounds.met(keys.size)
-      if (met === undefined) return ground.transitionsFrom(spot)
-      cut.add(key(spot))
+      if (met === undefined) return initialState.transitionsFrom(configuration)
+      cut.add(key(configuration))
       return []
     },
-    keyOf: spot => {
-      const found = key(spot)
+    keyOf: configuration => {
+      const found = key(configuration)
       keys.add(found)
       return found
     },
@@ -64,24 +70,24 @@ export function stateSpaceOf(ground: InitialState, bounds: ExplorationBounds): S
       JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer.id : ''])
   })
   const numbers = new Map(places.map((place, number) => [place, number]))
-  const nodes = places.map(({ turn: spot, legal }): Node => {
+  const nodes = places.map(({ turn: configuration, legal }): Node => {
     const edges = legal.map((leading): Edge => ({
       transition: leading.move,
       to: Number(numbers.get(leading.to)),
-      moments: momentsOf(toStepSeen(leading, spot, ground.start)),
-      restarts: restartsIn(spot, leading.turn)
+      moments: momentsOf(toStepSeen(leading, configuration, initialState.start)),
+      restarts: restartsIn(configuration, leading.turn)
     }))
     return {
-      configuration: spot,
+      configuration,
       edges,
       sources: new Set(edges.flatMap(({ transition: { source } }) => source ?? [])),
-      isCut: ground.isCut(spot) || (cut.size > 0 && cut.has(key(spot)))
+      isCut: initialState.isCut(configuration) || (cut.size > 0 && cut.has(key(configuration)))
     }
   })
   return {
-    initialState: ground,
+    initialState,
     nodes,
-    moments: momentsOf(toStepSeen(undefined, undefined, ground.start)),
+    moments: momentsOf(toStepSeen(undefined, undefined, initialState.start)),
     isWhole: cut.size === 0,
     met,
     isOpen: places.some(({ turn }) => turn.isOpen)

@@ -9,13 +9,13 @@ import { type Choice, guardsText, type OpenGuards } from './open-guards.ts'
 
 /**
  * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
- * is unknown and guards hold both ways. `played`: the turn as the chart alone takes it, also if the words of a question throw then.
+ * is unknown and guards hold both ways. `played`: the turn of the chart alone, also if the words of a question throw then.
  */
 export type Configuration = WorkTurn & {
   readonly zone: Zone
   readonly isOpen: boolean
   readonly over?: Ending | undefined
-  readonly told: readonly NamedValue[]
+  readonly updates: readonly NamedValue[]
   readonly played: WorkTurn
 }
 
@@ -39,9 +39,9 @@ export interface InitialState {
   readonly name: string
   readonly input: unknown
   readonly start: Configuration
-  readonly transitionsFrom: (spot: Configuration) => Transition[]
-  /** Whether steps from a configuration are unknown, once its strides are known. */
-  readonly isCut: (spot: Configuration) => boolean
+  readonly transitionsFrom: (configuration: Configuration) => Transition[]
+  /** Whether steps from a configuration are unknown, once its transitions are known. */
+  readonly isCut: (configuration: Configuration) => boolean
   readonly memory: (context: unknown) => unknown
 }
 
@@ -57,7 +57,7 @@ export interface CandidateMove {
 /** The updates that a chart sends in a turn. */
 type UpdatesOf = (turn: WorkTurn, before?: WorkTurn, move?: ChartMove) => NamedValue[]
 
-/** Makes moves of a chart, with guards evaluated or taken both ways. */
+/** Makes moves of a chart, with guards that are evaluated, or hold both ways. */
 export class Explorer {
   /** Walks on which the chart throws with data that no case gives, as lines to print. */
   readonly lost = new Set<string>()
@@ -69,10 +69,10 @@ export class Explorer {
   readonly #guards: OpenGuards
   readonly #updatesOf: UpdatesOf
 
-  constructor(model: Model, guards: OpenGuards, toldIn: UpdatesOf) {
+  constructor(model: Model, guards: OpenGuards, updatesOf: UpdatesOf) {
     this.#model = model
     this.#guards = guards
-    this.#updatesOf = toldIn
+    this.#updatesOf = updatesOf
   }
 
   begin(input: unknown, isOpen: boolean): Configuration {
@@ -83,31 +83,39 @@ export class Explorer {
       zone: zoneAfter(turn, undefined, undefined),
       isOpen,
       over: endingOf(turn),
-      told: this.#updatesOf(turn)
+      updates: this.#updatesOf(turn)
     }
   }
 
-  /** The moves as strides: one, or one for each combination of guards if data is unknown. */
-  take(spot: Configuration, { move, says, from, source, isGuess }: CandidateMove): Transition[] {
-    const isOpen = spot.isOpen || isGuess
+  /** The transitions of a move: one, or one for each combination of guards if data is unknown. */
+  take(configuration: Configuration, { move, says, from, source, isGuess }: CandidateMove): Transition[] {
+    const isOpen = configuration.isOpen || isGuess
     try {
-      return this.#transitionsOf(spot, { move, says, from, isGuess, ...(source !== undefined && { source }) }, isOpen)
+      return this.#transitionsOf(
+        configuration,
+        { move, says, from, isGuess, ...(source !== undefined && { source }) },
+        isOpen
+      )
     } catch (error) {
       /* c8 ignore next -- a turn contains the chart's own errors */
       if (!(error instanceof Unmodelled)) throw error
-      this.miss(spot, `in ${activeStateText(spot.chart)}, if ${says}: ${error.message}`)
+      this.miss(configuration, `in ${activeStateText(configuration.chart)}, if ${says}: ${error.message}`)
       return []
     }
   }
 
   /** Notes that steps from a configuration are unknown. */
-  miss(spot: Configuration, line: string): void {
+  miss(configuration: Configuration, line: string): void {
     this.unmodelled.add(line)
-    this.cut.add(spot)
+    this.cut.add(configuration)
   }
 
-  #transitionsOf(spot: Configuration, { move, says, from, source }: CandidateMove, isOpen: boolean): Transition[] {
-    const stride = (to: Configuration, choices: readonly Choice[]): Transition => ({
+  #transitionsOf(
+    configuration: Configuration,
+    { move, says, from, source }: CandidateMove,
+    isOpen: boolean
+  ): Transition[] {
+    const transitionTo = (to: Configuration, choices: readonly Choice[]): Transition => ({
       type: move.type,
       says: `${says}${choicesText(choices)}`,
       from,
@@ -116,15 +124,15 @@ export class Explorer {
       to,
       ...(source !== undefined && { source })
     })
-    if (!isOpen) return [stride(this.#configurationAfter(spot, move, false), [])]
+    if (!isOpen) return [transitionTo(this.#configurationAfter(configuration, move, false), [])]
     return this.#guards
-      .bothWays(() => this.#configurationAfter(spot, move, true))
+      .bothWays(() => this.#configurationAfter(configuration, move, true))
       .flatMap(({ result, choices }) => {
         // An endless cycle is one whatever the data is.
         if (result.status !== 'error' || isEndless(result.error) || choices.some(({ throws }) => throws))
-          return [stride(result, choices)]
+          return [transitionTo(result, choices)]
         this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
-        this.cut.add(spot)
+        this.cut.add(configuration)
         return []
       })
   }
@@ -142,8 +150,8 @@ export class Explorer {
   }
 
   /** What the chart sent to itself and receives now, before anything else may come. */
-  ownIn(spot: Configuration): CandidateMove | undefined {
-    const move = ownMove(spot)
+  ownIn(configuration: Configuration): CandidateMove | undefined {
+    const move = ownMove(configuration)
     return move && { move, says: describeMove(move), from: 'itself', source: 'the chart itself', isGuess: false }
   }
 
@@ -157,11 +165,11 @@ export class Explorer {
       })
   }
 
-  #configurationAfter(spot: Configuration, move: ChartMove, isOpen: boolean): Configuration {
-    const turn = this.#model.take(spot, move)
-    const after = { ...turn, played: turn, zone: zoneAfter(turn, spot, move), isOpen }
+  #configurationAfter(configuration: Configuration, move: ChartMove, isOpen: boolean): Configuration {
+    const turn = this.#model.take(configuration, move)
+    const after = { ...turn, played: turn, zone: zoneAfter(turn, configuration, move), isOpen }
     try {
-      return { ...after, over: endingOf(turn), told: this.#updatesOf(turn, spot, move) }
+      return { ...after, over: endingOf(turn), updates: this.#updatesOf(turn, configuration, move) }
     } catch (error) {
       if (error instanceof Unmodelled) throw error
       return {
@@ -170,46 +178,46 @@ export class Explorer {
         output: undefined,
         error,
         over: 'error',
-        told: [{ name: 'FAILED', value: { state: 'TASK_STATE_FAILED' } }]
+        updates: [{ name: 'FAILED', value: { state: 'TASK_STATE_FAILED' } }]
       }
     }
   }
 }
 
 /** A task that ends whatever its chart does. */
-export function endedBy(spot: Configuration, over: 'canceled' | 'late', name: string): Configuration {
+export function endedBy(configuration: Configuration, over: 'canceled' | 'late', name: string): Configuration {
   return {
-    ...spot,
+    ...configuration,
     status: 'stopped',
     ...QUIET,
     output: undefined,
     error: undefined,
     over,
-    told: [{ name, value: { state: `TASK_STATE_${name}` } }]
+    updates: [{ name, value: { state: `TASK_STATE_${name}` } }]
   }
 }
 
-/** Identifies a configuration. Unknown data does not tell two apart. */
-export function configurationKeyOf(spot: Configuration, memory: InitialState['memory']): string {
-  const { chart, zone, isOpen, over } = spot
-  return configurationKey(spot, isOpen || memory(chart.context), [over, zoneKey(zone)])
+/** Identifies a configuration. Unknown data does not distinguish two. */
+export function configurationKeyOf(configuration: Configuration, memory: InitialState['memory']): string {
+  const { chart, zone, isOpen, over } = configuration
+  return configurationKey(configuration, isOpen || memory(chart.context), [over, zoneKey(zone)])
 }
 
-/** All that properties see of a start, or of a stride. */
+/** All that properties see of a start, or of a step. */
 export function toStepSeen(
-  stride: MoveResult<Configuration, Transition> | undefined,
+  step: MoveResult<Configuration, Transition> | undefined,
   before: Configuration | undefined,
   start: Configuration
 ): StepSeen {
-  const after = stride ? stride.turn : start
-  const { move } = stride?.move ?? {}
-  const heard = move && before && after.hasMoved ? chartEventOf(before, move) : undefined
-  const event = heard ?? (stride && !move ? { type: `task.${stride.move.type}` } : undefined)
+  const after = step ? step.turn : start
+  const { move } = step?.move ?? {}
+  const received = move && before && after.hasMoved ? chartEventOf(before, move) : undefined
+  const event = received ?? (step && !move ? { type: `task.${step.move.type}` } : undefined)
   return {
     event,
     ...(before && { before: before.chart }),
     after: after.chart,
-    updates: after.told,
+    updates: after.updates,
     sent: after.sent,
     over: after.over
   }
@@ -219,9 +227,9 @@ export function toStepSeen(
 function chartEventOf({ chart, asks }: Configuration, move: ChartMove): EventObject | undefined {
   if (move.type === 'own') return move.event
   if (move.type === 'timer') return move.timer.event
-  const heard = receivedEvent(chart, move, asks)
+  const received = receivedEvent(chart, move, asks)
   /* c8 ignore next -- only legal moves are made */
-  return 'event' in heard ? heard.event : undefined
+  return 'event' in received ? received.event : undefined
 }
 
 function endingOf({ status }: WorkTurn): Ending | undefined {
@@ -244,7 +252,7 @@ function choicesText(choices: readonly Choice[]): string {
 }
 
 /**
- * The orders in which pending timers can fire, exactly: a zone of timed automata (a difference bound matrix). Row and column 0 stand for now,
+ * The orders in which pending timers can fire, exactly: a zone of timed automata (a difference bound matrix). Row and column 0 are the present,
  * the others for the timers' remaining times. An entry bounds the remaining time of its row minus that of its column. Any time may pass
  * between two steps. Timers that are due at the same moment fire in either order.
  */
@@ -303,7 +311,7 @@ function bound(bounds: number[][], row: number, column: number, limit: number): 
   if (limits) limits[column] = limit
 }
 
-/** The tightest bounds that say the same (Floyd and Warshall). */
+/** The tightest equivalent bounds (Floyd and Warshall). */
 function tightened(bounds: readonly (readonly number[])[]): number[][] {
   const tight = bounds.map(row => [...row])
   for (const [k, through] of tight.entries()) {

@@ -29,20 +29,20 @@ export function updatesAfter(turn: WorkTurn, before?: WorkTurn, move?: Move | Ch
 }
 
 function updatesOfTurn(turn: WorkTurn, before?: WorkTurn, move?: Move | ChartMove): ComparedEvent[] {
-  if (turn.asked) return []
+  if (turn.lastReceived) return []
   const fault = faultOf(turn)
   if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: failureReasonOf(fault.error) }] } }]
-  const [was, is] = [before && questionOf(before.asked ?? before), questionOf(turn)]
+  const [was, is] = [before && questionOf(before.lastReceived ?? before), questionOf(turn)]
   const all = turn.words.map(updateOfWords)
   // An emitted status after an answer is visible even if the same question follows.
   const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words
-  const goesOn = isAnswered && all.some(told => 'state' in told)
+  const goesOn = isAnswered && all.some(update => 'state' in update)
   const isResumed = was && (goesOn || was.key !== is?.key)
   // A task that waits for an answer drops progress.
-  const said = was && !isResumed ? all.filter(told => !('state' in told)) : all
+  const visible = was && !isResumed ? all.filter(update => !('state' in update)) : all
   const resumed: ComparedEvent[] = isResumed ? [{ state: 'TASK_STATE_WORKING' }] : []
-  const asked = is && (goesOn || was?.key !== is.key || was.words !== is.words) ? [is.told] : []
-  return [...resumed, ...said, ...asked, ...(turn.status === 'done' ? endOf(turn) : [])]
+  const question = is && (goesOn || was?.key !== is.key || was.words !== is.words) ? [is.update] : []
+  return [...resumed, ...visible, ...question, ...(turn.status === 'done' ? endOf(turn) : [])]
 }
 
 /** The error of the chart, or of its output. */
@@ -69,14 +69,14 @@ export function comparedUpdate(response: ResumedUpdate, isOwn: (artifactId: stri
 }
 
 /** Events in which the first chunk of an artifact does not append: the runtime sends it so, and a restored chart may not know. */
-export function withFirstChunks(told: readonly ComparedEvent[]): ComparedEvent[] {
+export function withFirstChunks(updates: readonly ComparedEvent[]): ComparedEvent[] {
   const known = new Set<string>()
-  return told.map(one => {
-    if ('state' in one) return one
-    const { artifactId } = one.artifact
-    const append = one.append && artifactId !== undefined && known.has(artifactId)
+  return updates.map(update => {
+    if ('state' in update) return update
+    const { artifactId } = update.artifact
+    const append = update.append && artifactId !== undefined && known.has(artifactId)
     if (artifactId !== undefined) known.add(artifactId)
-    return { ...one, append }
+    return { ...update, append }
   })
 }
 
@@ -91,13 +91,13 @@ function questionOf({
   status,
   chart,
   asks
-}: WorkTurn): { readonly key: string; readonly words: string; readonly told: ComparedEvent } | undefined {
-  const asked = status === 'active' ? promptedQuestion(chart, asks) : undefined
-  if (!asked || !('message' in asked.event)) return undefined
-  const { type, message } = asked.event
+}: WorkTurn): { readonly key: string; readonly words: string; readonly update: ComparedEvent } | undefined {
+  const question = status === 'active' ? promptedQuestion(chart, asks) : undefined
+  if (!question || !('message' in question.event)) return undefined
+  const { type, message } = question.event
   return {
-    ...asked,
-    told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message }
+    ...question,
+    update: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message }
   }
 }
 
