@@ -9,6 +9,7 @@ import { hasTls, isSameOrigin, mayReceive, cardUrlRefusal } from './hosts.ts'
 import { OPENERS, type Opener, type Openers } from './openers.ts'
 import { hasHeaders, type ConnectOptions, type PlacedOptions, type SecretPlace } from './options.ts'
 import { mention, warnOf } from './warnings.ts'
+import { unreachable } from './transports/http.ts'
 
 /** A connection to an agent by its card. */
 export interface OpenByCard {
@@ -94,7 +95,6 @@ async function openOffer(
       : onlyInNode(url, offer, openers)
     if (open instanceof A2AError) return { why: open }
     if (!isLast && !isSameOrigin(url, address)) {
-      const { unreachable } = await import('./transports/http.ts')
       const lost = await unreachable(address, options)
       if (lost) return { why: lost, isOdd: true }
     }

@@ -17,7 +17,7 @@ export function webhookIdOf(id: string): string {
 }
 
 /** The client's id of the task of a webhook of 0.1. */
-export function taskIdOf(webhookId: string): string {
+export function requestedTaskIdOf(webhookId: string): string {
   return webhookId.slice(WEBHOOK_PREFIX.length)
 }
 

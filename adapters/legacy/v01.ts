@@ -30,7 +30,7 @@ import {
   IdParams01,
   SendParams01,
   SetPushParams01,
-  taskIdOf,
+  requestedTaskIdOf,
   toSendMessage,
   toWebhook,
   webhookIdOf
@@ -242,7 +242,7 @@ export function dialect01(runtime: Runtime): Dialect {
 const webhookWriter =
   (negotiates: boolean): WebhookBodyWriter =>
   async (_, task, webhookId, before) => {
-    const id = taskIdOf(webhookId)
+    const id = requestedTaskIdOf(webhookId)
     const rounds = task.id === id ? [] : await before.rounds()
     const [first = task] = rounds
     const negotiated = negotiates && task.id !== id ? negotiatedIn(await before.messages(first), id) : []
