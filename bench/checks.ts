@@ -1,6 +1,9 @@
 import { ARTIFACT_TEXT, CHUNK_TEXT } from './errands.ts'
 
-/** The answer's text if it is a completed task with the artifact. Throws Error otherwise, so that no server wins by refusing. */
+/**
+ * The answer's text if it is a completed task with the artifact. Throws Error otherwise, so that no server wins by
+ * refusing.
+ */
 export function completed(answer: string): string {
   return holding(answer, '"state":"TASK_STATE_COMPLETED"', ARTIFACT_TEXT)
 }

@@ -1,4 +1,7 @@
-/** What a task is asked to do: one artifact, so many chunks of one artifact, each of so many characters if that is given, or a question to the client. */
+/**
+ * What a task is asked to do: one artifact, so many chunks of one artifact, each of so many characters if that is
+ * given, or a question to the client.
+ */
 export type Errand =
   | { readonly kind: 'artifact' }
   | { readonly kind: 'chunks'; readonly count: number; readonly characters?: number }
@@ -24,7 +27,9 @@ export function errandIn(words: string): Errand {
   return words === 'ask' ? { kind: 'ask' } : { kind: 'artifact' }
 }
 
-/** Lets everything else that is ready have its turn: chunks come one in each turn of the event loop, as from a model. */
+/**
+ * Lets everything else that is ready have its turn: chunks come one in each turn of the event loop, as from a model.
+ */
 export function nextTurn(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }

@@ -14,10 +14,15 @@ export interface Figures {
   readonly cpuP10: number
   /** Bytes that the server allocated for one unit. */
   readonly allocated: number
-  /** How often as fast as the baseline of the race, and how often as sparing of the server's CPU, in the same rounds. */
+  /**
+   * How often as fast as the baseline of the race, and how often as sparing of the server's CPU, in the same rounds.
+   */
   readonly timesAsFast: number
   readonly timesAsSparing: number
-  /** Parts of the time in which the server, and the load generator, were busy. Above 1 where garbage is collected beside. */
+  /**
+   * Parts of the time in which the server, and the load generator, were busy. Above 1 where garbage is collected
+   * beside.
+   */
   readonly serverBusy: number
   readonly loadBusy: number
   /** How long one of the times took that the race was run, in milliseconds. */

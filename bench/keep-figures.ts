@@ -3,7 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 const BEGIN = '<!-- figures -->\n'
 const END = '<!-- end of figures -->'
 
-/** Puts the figures of a full run into a Markdown file, in place of those before. Throws Error if the file has no place for them. */
+/**
+ * Puts the figures of a full run into a Markdown file, in place of those before. Throws Error if the file has no place
+ * for them.
+ */
 export function keepFigures(file: string, markdown: string): void {
   const text = readFileSync(file, 'utf8')
   const begin = text.indexOf(BEGIN)

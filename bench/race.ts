@@ -23,7 +23,10 @@ export interface Race {
   readonly isTimed?: boolean
   /** What every server does before the first round, so that its code is compiled. */
   warmUp(load: Load): Promise<void>
-  /** Opens what a round needs, connections too, before the clock starts. The answer does it once and says how many units that was. */
+  /**
+   * Opens what a round needs, connections too, before the clock starts. The answer does it once and says how many units
+   * that was.
+   */
   begin(load: Load): Promise<() => Promise<number>>
 }
 

@@ -1,6 +1,9 @@
 /** How much a run does. */
 export interface Scale {
-  /** How often the servers take turns with requests, and how many one round has where many are in flight. Short rounds: the machine changes. */
+  /**
+   * How often the servers take turns with requests, and how many one round has where many are in flight. Short rounds:
+   * the machine changes.
+   */
   readonly requestRounds: number
   readonly requests: number
   /** How often they take turns with what takes longer: appended chunks, floods. */

@@ -6,7 +6,10 @@ import { siege, siegeOfOne, type SiegeOptions } from './siege/siege.ts'
 import { answers, blame, failuresOf, mibs, report } from './siege/verdict.ts'
 import { short, whole } from './tables.ts'
 
-/** Besieges a server: `npm run siege [-- --seconds 60 --seed 1 --only TEXT,… --node PATH --write]`. Exits with 1 if a bound was exceeded or an answer was wrong. */
+/**
+ * Besieges a server: `npm run siege [-- --seconds 60 --seed 1 --only TEXT,… --node PATH --write]`. Exits with 1 if a
+ * bound was exceeded or an answer was wrong.
+ */
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '60' },

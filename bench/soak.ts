@@ -5,7 +5,10 @@ import { soak } from './soak/soak.ts'
 import { failuresOf, report } from './soak/verdict.ts'
 import { short, whole } from './tables.ts'
 
-/** Soaks a server: `npm run soak [-- --minutes 60 --life 60 --visitors 8 --node PATH --write]`. Exits with 1 if anything failed or grew. */
+/**
+ * Soaks a server: `npm run soak [-- --minutes 60 --life 60 --visitors 8 --node PATH --write]`. Exits with 1 if anything
+ * failed or grew.
+ */
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '60' },

@@ -6,7 +6,9 @@ import { short, whole } from './tables.ts'
 
 const PACKAGES = ['xstate', 'ws', '@a2a-js/sdk', 'express']
 
-/** On what, with what and how much was measured, as a Markdown list. Take it before the run, for the machine's own load. */
+/**
+ * On what, with what and how much was measured, as a Markdown list. Take it before the run, for the machine's own load.
+ */
 export function surroundings(
   { requestRounds, requests, rounds, warmUps, memoryRounds, waitingTasks }: Scale,
   node: string

@@ -8,7 +8,10 @@ const people = z.coerce
   .min(1, 'has to be 1 at least')
   .max(12, 'is more than we have chairs')
 
-/** Takes a reservation: a generator that asks two questions. An answer that does not match the schema is refused, and the question stays. */
+/**
+ * Takes a reservation: a generator that asks two questions. An answer that does not match the schema is refused, and
+ * the question stays.
+ */
 export default defineAgent({
   card: {
     name: 'Reservations',

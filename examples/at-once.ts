@@ -8,8 +8,8 @@ const UNITS = new Map<string | undefined, readonly [factor: number, unit: string
 ])
 
 /**
- * Converts units, and completes at once. The work waits for nothing, so the answer to the message that opens the task is the
- * completed task. Units that it does not know are rejected as quickly.
+ * Converts units, and completes at once. The work waits for nothing, so the answer to the message that opens the task
+ * is the completed task. Units that it does not know are rejected as quickly.
  */
 export default defineAgent({
   card: {

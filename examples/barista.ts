@@ -7,7 +7,10 @@ const size = z.enum(['small', 'large'], 'has to be small or large')
 const BREWING_MS = 200
 type Cup = { size: z.infer<typeof size>; coffee: string }
 
-/** Makes coffee: a statechart whose tags set the status of the task, with a question that accepts only the sizes of its schema. */
+/**
+ * Makes coffee: a statechart whose tags set the status of the task, with a question that accepts only the sizes of its
+ * schema.
+ */
 const barista = setupWork({
   types: { context: typed<Cup>() },
   actors: {

@@ -7,9 +7,9 @@ const { HOTEL_URL = 'http://127.0.0.1:4243/' } = process.env
 const hotel = remoteAgent(HOTEL_URL, { name: 'the hotel' })
 
 /**
- * A travel desk that has another agent book the room. The task of the hotel is a child of the desk's. The client of the desk
- * gets its progress and questions. Answers, cancel and deadlines are passed down. Both agents may be killed and started again
- * meanwhile (`--db FILE`): the desk finds the hotel's task again.
+ * A travel desk that has another agent book the room. The task of the hotel is a child of the desk's. The client of the
+ * desk gets its progress and questions. Answers, cancel and deadlines are passed down. Both agents may be killed and
+ * started again meanwhile (`--db FILE`): the desk finds the hotel's task again.
  */
 export default defineAgent({
   card: {

@@ -2,9 +2,9 @@ import type { Message, Task } from 'taskchart'
 import { connect } from 'taskchart/client'
 
 /**
- * Books a trip with the agent of helsinki.ts: hotel and snowmobile concurrently, both based on the flight. Then it books a spa,
- * based on the hotel, while the snowmobile is not booked yet. All four are tasks of one context. Run it with
- * `npx tsx examples/helsinki-client.ts`, followed by the agent's address if it is not the default one.
+ * Books a trip with the agent of helsinki.ts: hotel and snowmobile concurrently, both based on the flight. Then it
+ * books a spa, based on the hotel, while the snowmobile is not booked yet. All four are tasks of one context. Run it
+ * with `npx tsx examples/helsinki-client.ts`, followed by the agent's address if it is not the default one.
  */
 const [, , url = 'http://127.0.0.1:4242/'] = process.argv
 const client = await connect(url)

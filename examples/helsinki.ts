@@ -23,9 +23,10 @@ const OFFERS = [
 type Offer = (typeof OFFERS)[number]
 
 /**
- * Books the parts of a trip concurrently. Each message opens a task of its own, which waits for the tasks that it is based on
- * (`referenceTaskIds`), and fails if one of them does. A message without references may say what it is based on: "based on the flight",
- * "to the hotel booking", or "based on Task 1", the first task of its context. If several are possible, the task asks the client.
+ * Books the parts of a trip concurrently. Each message opens a task of its own, which waits for the tasks that it is
+ * based on (`referenceTaskIds`), and fails if one of them does. A message without references may say what it is based
+ * on: "based on the flight", "to the hotel booking", or "based on Task 1", the first task of its context. If several
+ * are possible, the task asks the client.
  */
 export default defineAgent({
   card: {

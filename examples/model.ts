@@ -12,8 +12,8 @@ const model = scriptedModel(({ from, words }) => {
 })
 
 /**
- * Buys tickets: a model with a tool that needs approval. The text of the model streams as an artifact. Before the tool is
- * called, the client is asked. With a real model only one line changes: `model: openai('…')`.
+ * Buys tickets: a model with a tool that needs approval. The text of the model streams as an artifact. Before the tool
+ * is called, the client is asked. With a real model only one line changes: `model: openai('…')`.
  */
 export default defineAgent({
   card: {

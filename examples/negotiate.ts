@@ -5,8 +5,8 @@ const ASKED = 60
 const LEAST = 45
 
 /**
- * Mows lawns, and negotiates the price first: a hybrid agent. It answers with messages until both sides agree, and with a
- * task from then on. Its work gets the agreed terms.
+ * Mows lawns, and negotiates the price first: a hybrid agent. It answers with messages until both sides agree, and with
+ * a task from then on. Its work gets the agreed terms.
  */
 export default defineAgent({
   card: {

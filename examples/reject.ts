@@ -1,8 +1,8 @@
 import { accepted, defineAgent, rejected, textOf } from 'taskchart'
 
 /**
- * Bakes cakes, and rejects everything else: it opens a task that is rejected with the reason, so that the client can list it
- * and read why. The work of such a task never starts.
+ * Bakes cakes, and rejects everything else: it opens a task that is rejected with the reason, so that the client can
+ * list it and read why. The work of such a task never starts.
  */
 export default defineAgent({
   card: {

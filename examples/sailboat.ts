@@ -18,7 +18,10 @@ import { assign, emit } from 'xstate'
 import { colourIn, drawSailboat, type ColourName } from './draw-sailboat.ts'
 import { aboutPictures, boatOf, freeName, isAboutDrawing, isChange } from './wishes.ts'
 
-/** The picture to draw. `choices` are the pictures that may be meant. The new one gets the name and the colour of the one that is left. */
+/**
+ * The picture to draw. `choices` are the pictures that may be meant. The new one gets the name and the colour of the
+ * one that is left.
+ */
 type Drawing = {
   colour?: ColourName | undefined
   isChange: boolean
@@ -28,8 +31,9 @@ type Drawing = {
   parts: Part[]
 }
 /**
- * Draws sailboats: a hybrid agent. It answers with a message unless the client asks for a drawing. Each picture is a task. A
- * change to a picture is a new task, whose artifact has the same name. If two pictures could be meant, or none is there, the task asks.
+ * Draws sailboats: a hybrid agent. It answers with a message unless the client asks for a drawing. Each picture is a
+ * task. A change to a picture is a new task, whose artifact has the same name. If two pictures could be meant, or none
+ * is there, the task asks.
  */
 const painter = setupWork({
   types: { context: typed<Drawing>() },

@@ -4,8 +4,8 @@ const MS = { s: 1000, second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400
 const REMINDER = /in (?<when>(?<count>\d{1,6}) ?(?<unit>second|minute|hour|day|s)s?)\b,? *(?:to |that )?(?<what>.*)/i
 
 /**
- * Reminds you later. The work says when it will be done, and sleeps. Meanwhile the client may disconnect, and check with
- * `taskchart watch`. With `--db FILE` the process may restart, too: the sleep continues.
+ * Reminds you later. The work says when it will be done, and sleeps. Meanwhile the client may disconnect, and check
+ * with `taskchart watch`. With `--db FILE` the process may restart, too: the sleep continues.
  */
 export default defineAgent({
   card: {

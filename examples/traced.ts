@@ -1,6 +1,7 @@
 /**
  * An agent with traces: `taskchart serve` traces if a tracer provider of OpenTelemetry is registered, as this module
- * does. Spans that the work starts are children of the span of its task. The message `spans` lists those that have ended.
+ * does. Spans that the work starts are children of the span of its task. The message `spans` lists those that have
+ * ended.
  */
 import { context, propagation, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'

@@ -8,8 +8,8 @@ const budget = z
   .pipe(z.number('say how much in numbers').min(50, 'has to be 50 at least'))
 
 /**
- * Plans a trip and books it: work as an async generator. It asks for a day and a budget, and sends an itinerary in chunks. It
- * waits until the payment is authorized out of band, and books in a step, which does not run twice.
+ * Plans a trip and books it: work as an async generator. It asks for a day and a budget, and sends an itinerary in
+ * chunks. It waits until the payment is authorized out of band, and books in a step, which does not run twice.
  */
 export default defineAgent({
   card: {

@@ -40,14 +40,14 @@ export type ContextFact =
   | { type: 'child.crashed'; actorId: string }
 
 /**
- * Why a request gets no answer. `full`: too many live tasks. `crowded`: too many waiting requests. `failed`: the author's
- * negotiation threw. `late`: it took too long.
+ * Why a request gets no answer. `full`: too many live tasks. `crowded`: too many waiting requests. `failed`: the
+ * author's negotiation threw. `late`: it took too long.
  */
 export type RefusalReason = 'full' | 'crowded' | 'failed' | 'late'
 
 /**
- * `negotiates`: each request is negotiated separately before a task is opened. `bargains`: all requests go to one lasting
- * negotiation with these limits. `taskLimit`: maximum number of live tasks.
+ * `negotiates`: each request is negotiated separately before a task is opened. `bargains`: all requests go to one
+ * lasting negotiation with these limits. `taskLimit`: maximum number of live tasks.
  */
 export type ContextInput = {
   contextId: string
@@ -70,9 +70,9 @@ type Opening = { request: ContextRequest; terms?: NegotiationTerms; reason?: Mes
 /**
  * A context (§3.4.1): the actor of one `contextId`, which spawns the actors of its tasks.
  *
- * A request is a message that addresses no task. It opens a task at once, or is negotiated first. Events for a live task are
- * forwarded to it. A task that has ended is stopped and forgotten, because its results are in the store. Negotiations and
- * tasks run concurrently; none blocks another.
+ * A request is a message that addresses no task. It opens a task at once, or is negotiated first. Events for a live
+ * task are forwarded to it. A task that has ended is stopped and forgotten, because its results are in the store.
+ * Negotiations and tasks run concurrently; none blocks another.
  */
 export const contextMachine = setup({
   types: {

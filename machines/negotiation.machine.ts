@@ -20,8 +20,9 @@ type Offered = Extract<Opinion, { decision: 'offered' }>
 type Situation = { context: NegotiationContext }
 
 /**
- * `round`: number of offers so far, by either side. `standing`: the agent's open offer. `requests`: the current request, then those that
- * wait. `memory`: a value of the author's logic for the next request; null or missing if there is none.
+ * `round`: number of offers so far, by either side. `standing`: the agent's open offer. `requests`: the current
+ * request, then those that wait. `memory`: a value of the author's logic for the next request; null or missing if there
+ * is none.
  */
 export type NegotiationContext = NegotiationLimits & {
   round: number
@@ -33,9 +34,10 @@ export type NegotiationContext = NegotiationLimits & {
 /**
  * The negotiation of one context, which lasts as long as the context. Requests are answered one at a time.
  *
- * The author's logic is the actor `respond`. It answers free text and proposed terms; while an offer is open, a proposal is a
- * counter-offer. The chart decides the rest: an offer is accepted by its id, once, before it expires, and the number of offers
- * is limited. After a deal the offer stays open until the task exists. Requests carry the time, so an offer needs no timer.
+ * The author's logic is the actor `respond`. It answers free text and proposed terms; while an offer is open, a
+ * proposal is a counter-offer. The chart decides the rest: an offer is accepted by its id, once, before it expires, and
+ * the number of offers is limited. After a deal the offer stays open until the task exists. Requests carry the time, so
+ * an offer needs no timer.
  */
 export const negotiationMachine = setup({
   types: {

@@ -29,8 +29,8 @@ function within({ atMs, policy }: Crash, restarts: readonly number[]): number[] 
 }
 
 /**
- * Recoveries of a task's work since its last progress. `done` is a fingerprint of the work's progress at the newest recovery:
- * it differs after every progress. `atMs` are their times, in milliseconds since 1970, oldest first.
+ * Recoveries of a task's work since its last progress. `done` is a fingerprint of the work's progress at the newest
+ * recovery: it differs after every progress. `atMs` are their times, in milliseconds since 1970, oldest first.
  */
 export interface Recoveries {
   readonly done: string
@@ -38,8 +38,8 @@ export interface Recoveries {
 }
 
 /**
- * A recovery: work that was running when its process ended is started again. `atMs` is the time, `done` the fingerprint of its
- * progress. At most `intensity` recoveries without progress are allowed within `periodMs`, in milliseconds.
+ * A recovery: work that was running when its process ended is started again. `atMs` is the time, `done` the fingerprint
+ * of its progress. At most `intensity` recoveries without progress are allowed within `periodMs`, in milliseconds.
  */
 export interface Recovery {
   readonly atMs: number

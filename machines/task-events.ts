@@ -25,8 +25,8 @@ export type StatusContent = Numbered & { message?: MessageContent; metadata?: Re
 export type ClientMessage = { message: Message; request?: RequestDetails }
 
 /**
- * The answer, as the open question's schema parsed it. An event that has one has been validated already. `question`: the id of the state
- * of the work with the question.
+ * The answer, as the open question's schema parsed it. An event that has one has been validated already. `question`:
+ * the id of the state of the work with the question.
  */
 export type ParsedAnswer = { answer?: unknown; question?: string }
 
@@ -45,10 +45,10 @@ export type WorkEvent =
 export type WorkWord = Exclude<WorkEvent, { type: 'work.resumed' }>
 
 /**
- * Events that a task actor receives, other than done and error events of its work. A message is `received` as an answer,
- * `steered` into work that accepts messages while it runs, or `queued` for the work's next question. `task.recover` precedes
- * the restart of work that was running when its process ended; its `message` is for a task that was recovered too often.
- * `recovery.undone` follows when the recovering process shuts down cleanly.
+ * Events that a task actor receives, other than done and error events of its work. A message is `received` as an
+ * answer, `steered` into work that accepts messages while it runs, or `queued` for the work's next question.
+ * `task.recover` precedes the restart of work that was running when its process ended; its `message` is for a task that
+ * was recovered too often. `recovery.undone` follows when the recovering process shuts down cleanly.
  */
 export type TaskMachineEvent =
   | WorkEvent
@@ -63,7 +63,10 @@ export type TaskMachineEvent =
   | ({ type: 'message.steered' | 'message.queued'; taskId: string } & ClientMessage)
   | ({ type: 'authorization.received'; taskId: string; data: unknown } & ParsedAnswer)
 
-/** Events that a task forwards to its work. A `queued` message was sent before the question that it is now checked against. */
+/**
+ * Events that a task forwards to its work. A `queued` message was sent before the question that it is now checked
+ * against.
+ */
 export type ToWork =
   | ({ type: 'message.received'; queued?: true } & ClientMessage & ParsedAnswer)
   | ({ type: 'authorization.received'; data: unknown } & ParsedAnswer)

@@ -33,10 +33,10 @@ type Produced = Omit<Extract<WorkEvent, { type: 'work.produced' }>, 'type'>
 export type TaskInput = { taskId: string; contextId: string }
 
 /**
- * `queue`: messages that wait for a question, oldest first. An entry is the bare message if its request has no metadata and no
- * configuration. `restarts`: times of recent restarts after a crash. `recoveries`: restarts because the process had ended.
- * `deadlineAtMs`: when the runtime fails the task if it has not ended, in milliseconds since 1970. `asks`: the newest question of work that
- * may ask several at once.
+ * `queue`: messages that wait for a question, oldest first. An entry is the bare message if its request has no metadata
+ * and no configuration. `restarts`: times of recent restarts after a crash. `recoveries`: restarts because the process
+ * had ended. `deadlineAtMs`: when the runtime fails the task if it has not ended, in milliseconds since 1970. `asks`:
+ * the newest question of work that may ask several at once.
  */
 export type TaskContext = TaskInput & {
   queue: (Message | ClientMessage)[]
@@ -49,12 +49,12 @@ export type TaskContext = TaskInput & {
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
  *
- * `active` holds every state that may still change, so no transition can leave a terminal state. Each state emits its wire
- * name on entry; the runtime adds generation and time, and commits it. The author's logic is the actor `work`. It is invoked by
- * `task.start`, begins after the submission is stored, and runs on through interruptions.
+ * `active` holds every state that may still change, so no transition can leave a terminal state. Each state emits its
+ * wire name on entry; the runtime adds generation and time, and commits it. The author's logic is the actor `work`. It
+ * is invoked by `task.start`, begins after the submission is stored, and runs on through interruptions.
  *
- * Crashed work is restarted as its restart policy allows, else the task fails. Work that was running when its process ended is
- * restarted too, unless that has happened too often without progress.
+ * Crashed work is restarted as its restart policy allows, else the task fails. Work that was running when its process
+ * ended is restarted too, unless that has happened too often without progress.
  */
 export const taskMachine = setup({
   types: {
@@ -194,7 +194,8 @@ export const taskMachine = setup({
                 'message.queued': { actions: queues() }
               }
             },
-            // The client answers with a message to this task (§3.4.3). The work sends `work.resumed` when it accepts the answer.
+            // The client answers with a message to this task (§3.4.3). The work sends `work.resumed` when it accepts
+            // the answer.
             inputRequired: {
               tags: 'interrupted',
               entry: emitStatus('TASK_STATE_INPUT_REQUIRED'),
@@ -275,7 +276,10 @@ function answerIn(event: ParsedAnswer): ParsedAnswer {
   }
 }
 
-/** Reason of a failure for clients: the message of an `A2AError`, else a fixed text, so that no other error of the author's leaks. */
+/**
+ * Reason of a failure for clients: the message of an `A2AError`, else a fixed text, so that no other error of the
+ * author's leaks.
+ */
 export function failureReasonOf(error: unknown): string {
   try {
     if (isA2AError(error)) return error.message

@@ -1,6 +1,6 @@
 /**
- * taskchart: A2A tasks as statecharts. Write an agent with `defineAgent` (and `setupWork`), run it with `createRuntime`, serve it with
- * `serve` of `taskchart/http`, call it with `connect` of `taskchart/client`.
+ * taskchart: A2A tasks as statecharts. Write an agent with `defineAgent` (and `setupWork`), run it with
+ * `createRuntime`, serve it with `serve` of `taskchart/http`, call it with `connect` of `taskchart/client`.
  */
 export {
   accepted,

@@ -34,8 +34,9 @@ interface Services {
 }
 
 /**
- * Evaluates properties on the updates of tasks: the rules of A2A, and the agent's own. Counts each violation, once for each task and property,
- * and logs it. A restored task gets its earlier events from the store; if they are not all there, it is not observed.
+ * Evaluates properties on the updates of tasks: the rules of A2A, and the agent's own. Counts each violation, once for
+ * each task and property, and logs it. A restored task gets its earlier events from the store; if they are not all
+ * there, it is not observed.
  */
 export class PropertyWatch implements Observer {
   readonly #services: Services
@@ -87,7 +88,10 @@ export class PropertyWatch implements Observer {
     else this.#contexts.delete(key)
   }
 
-  /** Goes through the earlier events of a task, whose violations were reported in their time, then through those that wait. */
+  /**
+   * Goes through the earlier events of a task, whose violations were reported in their time, then through those that
+   * wait.
+   */
   async #catchUp(key: ContextKey, watched: Watched, waiting: readonly TaskEvent[], count: number): Promise<void> {
     let earlier: readonly TaskEvent[] = []
     try {

@@ -241,13 +241,17 @@ export type Health =
   | {
       readonly isReady: false
       /**
-       * `closed`: the runtime is closed. `store stopped`: the store accepts nothing more from this process, because its disk or file is
-       * broken or belongs to another process; restart it. `commits refused`: the store refused the newest commit, less than 10 seconds ago.
+       * `closed`: the runtime is closed. `store stopped`: the store accepts nothing more from this process, because its
+       * disk or file is broken or belongs to another process; restart it. `commits refused`: the store refused the
+       * newest commit, less than 10 seconds ago.
        */
       readonly reason: 'closed' | 'store stopped' | 'commits refused'
     }
 
-/** How long a refused commit counts. Then requests may come again, because nothing else may show that the store has recovered. */
+/**
+ * How long a refused commit counts. Then requests may come again, because nothing else may show that the store has
+ * recovered.
+ */
 const REFUSED_MS = 10_000
 
 /** The parts of a runtime that decide whether it is ready. */
@@ -286,8 +290,8 @@ interface FlushServices {
 }
 
 /**
- * Counts transitions of charts in memory, and adds the counts to the store at most once a second, and on `close`. A kill loses those of
- * the last second, and so does a failed write. The timer does not keep the process alive.
+ * Counts transitions of charts in memory, and adds the counts to the store at most once a second, and on `close`. A
+ * kill loses those of the last second, and so does a failed write. The timer does not keep the process alive.
  */
 export class CountWriter {
   readonly counter: TransitionCounter

@@ -48,8 +48,8 @@ export interface RuntimeOptions {
   /** Changes of the retention of old data; others keep their defaults. */
   readonly retention?: Partial<Retention>
   /**
-   * Deduplicates messages: a resent message with the same messageId gets the answer of the first. Default: only for clients that
-   * activate the reliability extension, because others may use one messageId for many messages.
+   * Deduplicates messages: a resent message with the same messageId gets the answer of the first. Default: only for
+   * clients that activate the reliability extension, because others may use one messageId for many messages.
    */
   readonly dedupe?: boolean
   /** Identifies callers. Without it every caller is `anonymous`, and servers listen on loopback addresses only. */
@@ -58,23 +58,34 @@ export interface RuntimeOptions {
   readonly authorize?: Authorize
   /** Tenants and their members. Default: every name is a tenant that all callers may use, each with its own data. */
   readonly tenants?: TenantOptions
-  /** Origins whose pages may connect: `https://app.example`, or `loopback` for all pages of this machine. Default: only the server's own. */
+  /**
+   * Origins whose pages may connect: `https://app.example`, or `loopback` for all pages of this machine. Default: only
+   * the server's own.
+   */
   readonly origins?: readonly string[]
-  /** Hosts that requests may name, as `NAME[:PORT]`; the card has PORT, else the server's port. Default: loopback names on a loopback address, any on others. */
+  /**
+   * Hosts that requests may name, as `NAME[:PORT]`; the card has PORT, else the server's port. Default: loopback names
+   * on a loopback address, any on others.
+   */
   readonly hosts?: readonly string[]
   /** The URL for the card, if it is not the server's own, for example behind a proxy. Takes precedence over `hosts`. */
   readonly publicUrl?: string
-  /** Signs the card and extended cards, each once: `cardSigner({ key })` of `taskchart/cards`. Default: cards are not signed. */
+  /**
+   * Signs the card and extended cards, each once: `cardSigner({ key })` of `taskchart/cards`. Default: cards are not
+   * signed.
+   */
   readonly signCard?: SignCard
-  /** Posts updates of tasks to webhooks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered. */
+  /**
+   * Posts updates of tasks to webhooks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered.
+   */
   readonly push?: WebhookSender
   /** The cluster whose node the runtime is. Default: it has the store alone. */
   readonly cluster?: Cluster
   /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
   /**
-   * Evaluates properties on the updates that clients get: rules of A2A, and those of the agent's `properties` whose terms are all about updates. Violations
-   * are counted in the metrics and logged; they change no task. Default false.
+   * Evaluates properties on the updates that clients get: rules of A2A, and those of the agent's `properties` whose
+   * terms are all about updates. Violations are counted in the metrics and logged; they change no task. Default false.
    */
   readonly observeProperties?: boolean
 }

@@ -81,64 +81,78 @@ type RuntimeOperations = {
 }
 
 /**
- * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire JSON, and answers
- * with wire JSON or a stream of it. Errors are `A2AError`s.
+ * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire
+ * JSON, and answers with wire JSON or a stream of it. Errors are `A2AError`s.
  */
 export interface Runtime extends RuntimeOperations {
   /**
-   * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work. It is stored until
-   * the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the task waits for no authorization,
-   * InvalidParams if the data is invalid.
+   * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work.
+   * It is stored until the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the
+   * task waits for no authorization, InvalidParams if the data is invalid.
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
   /**
-   * The target of a caller's own name for a task (`CallContext.taskName`): its newest task, the agent's answer without a task, or that
-   * there is no answer yet; `undefined` for an unknown name. Does not call `authorize`.
+   * The target of a caller's own name for a task (`CallContext.taskName`): its newest task, the agent's answer without
+   * a task, or that there is no answer yet; `undefined` for an unknown name. Does not call `authorize`.
    */
   taskNamed(name: string, call?: CallContext): Promise<LookedUp | undefined>
   /**
-   * Earlier tasks of the same name, oldest first, as many as a message may refer to. Use it only for a task that another operation has
-   * given to the caller, because it does not call `authorize`.
+   * Earlier tasks of the same name, oldest first, as many as a message may refer to. Use it only for a task that
+   * another operation has given to the caller, because it does not call `authorize`.
    */
   roundsBefore(taskId: string, call?: CallContext): Promise<Task[]>
   /**
-   * The newest messages of a context, of all its tasks and of none, oldest first: those before the message that opened a task, if one is
-   * given. They have 1 MiB together. Use it only for the context of a task or answer that another operation has given to the caller.
+   * The newest messages of a context, of all its tasks and of none, oldest first: those before the message that opened
+   * a task, if one is given. They have 1 MiB together. Use it only for the context of a task or answer that another
+   * operation has given to the caller.
    */
   messagesBefore(
     place: { readonly contextId: string; readonly taskId?: string | undefined },
     call?: CallContext
   ): Promise<ContextMessage[]>
   /**
-   * Cancels what a caller's own name refers to, as CancelTask does. If that is an answer without a task, its negotiation ends: `message` opens
-   * a task that is canceled at once. Waits for the answer to a message of the name that is being negotiated.
+   * Cancels what a caller's own name refers to, as CancelTask does. If that is an answer without a task, its
+   * negotiation ends: `message` opens a task that is canceled at once. Waits for the answer to a message of the name
+   * that is being negotiated.
    */
   cancelNamed(name: string, message: Message, call?: CallContext): Promise<Task>
-  /** The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does not exist. */
+  /**
+   * The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does
+   * not exist.
+   */
   agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
-  /** The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that fails. */
+  /**
+   * The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that
+   * fails.
+   */
   signedCard(
     interfaces: readonly AgentInterface[],
     tenant?: string,
     change?: (card: AgentCard) => AgentCard
   ): Promise<AgentCard>
-  /** Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it. */
+  /**
+   * Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it.
+   */
   writesWebhooks(version: string, writing: WebhookBodyWriter): void
   /** Whether the runtime can serve calls now: what `/readyz` of its servers answers. Reads memory only. */
   health(): Health
-  /** Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/metrics` or an exporter of yours. */
+  /**
+   * Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/metrics` or an exporter of
+   * yours.
+   */
   readonly metrics: MetricSource
   /** Settings for servers of this runtime. */
   readonly settings: Settings
   /**
-   * Erases everything of a context, or of a principal without `contextId`; `false` if there was nothing. Live tasks stop first, as if
-   * canceled: open streams and waiting calls end with TaskNotFound. During the erasure, requests for the data wait, and requests for a
-   * new context of the principal are refused with Overloaded. If the store fails, it rejects, and the tasks resume.
+   * Erases everything of a context, or of a principal without `contextId`; `false` if there was nothing. Live tasks
+   * stop first, as if canceled: open streams and waiting calls end with TaskNotFound. During the erasure, requests for
+   * the data wait, and requests for a new context of the principal are refused with Overloaded. If the store fails, it
+   * rejects, and the tasks resume.
    */
   erase(data: DataToErase): Promise<boolean>
   /**
-   * Adds an observer, which is called for each context in memory, then for each that enters or leaves memory, and for all commits. It is
-   * for inspectors, and costs nothing without observers.
+   * Adds an observer, which is called for each context in memory, then for each that enters or leaves memory, and for
+   * all commits. It is for inspectors, and costs nothing without observers.
    */
   observe(observer: Observer): Observation
   /** Resolves when everything decided so far is committed and published. Servers wait for it before they close. */
@@ -148,8 +162,8 @@ export interface Runtime extends RuntimeOperations {
 }
 
 /**
- * Runs an agent, and resumes the tasks in its store. Throws RangeError for an invalid limit or retention, TypeError for an unknown option
- * or one of another kind.
+ * Runs an agent, and resumes the tasks in its store. Throws RangeError for an invalid limit or retention, TypeError for
+ * an unknown option or one of another kind.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
   checkRuntimeOptions(options)
@@ -353,8 +367,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 export type { RuntimeOptions }
 
 /**
- * A runtime with a span of kind `server` for each call, in the trace of the call, else below the active span. The span lasts as long as
- * the caller waits, or reads the stream. Tasks that the call opens belong to its trace.
+ * A runtime with a span of kind `server` for each call, in the trace of the call, else below the active span. The span
+ * lasts as long as the caller waits, or reads the stream. Tasks that the call opens belong to its trace.
  */
 function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
   const operations: UncheckedOperations = runtime

@@ -1,6 +1,6 @@
 /**
- * What adapters use of agents' work beside the public words: the steps of a chart, its questions, its run and its stored form. Tests of
- * charts, drawings, delegation and `taskchart replay` are made of it.
+ * What adapters use of agents' work beside the public words: the steps of a chart, its questions, its run and its
+ * stored form. Tests of charts, drawings, delegation and `taskchart replay` are made of it.
  */
 export { namedArtifacts } from './authoring/artifact-choices.ts'
 export { publishedSchema } from './authoring/input-schema.ts'

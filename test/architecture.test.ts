@@ -82,6 +82,8 @@ const BROWSER_PACKAGES = [
 
 const LONGEST_FILE = 500
 
+const LONGEST_LINE = 120
+
 /** The files of the runtime that adapters may import. */
 const MOST_DOORS = 30
 
@@ -94,7 +96,6 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/cli/cluster/run-postgres.ts': 'the entry of a process',
   'adapters/cli/dev/fresh-module-hooks.ts': 'the entry of a thread: hooks of modules',
   'adapters/cli/open.ts': 'a command',
-  'adapters/cli/process/command-process.ts': 'the entry of a process',
   'adapters/cli/process/apart.ts': 'its importer is a process as soon as it is imported',
   'adapters/cli/talk/send.ts': 'a command',
   'adapters/client/browser/vite.config.ts': 'the configuration of a build',
@@ -109,7 +110,10 @@ const SHORT: Readonly<Record<string, string>> = {
 /** The words of an author that are participles. */
 const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 'typed']
 
-/** Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the page. */
+/**
+ * Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the
+ * page.
+ */
 const TWICE = ['AgentProvider', 'Content', 'Question', 'ServeOptions', 'Step', 'choiceText', 'conversation', 'textOf']
 
 /** The page is rebuilt as a whole, and its small parts with it. */
@@ -379,7 +383,11 @@ await t.test('the command line loads a command when it runs it', async t => {
   t.ok(atOnce.length < 30, `it loads ${atOnce.length} modules before that`)
 })
 
-await t.test('no file is longer than its limit, and none contains a TODO', async t => {
+await t.test('no file is longer than its limit, no comment is wider than a line, and none contains a TODO', async t => {
+  t.strictSame(
+    found(/^ *(?:\/?\*|\/\/).{119,}$/gm).filter(({ name }) => name.length > LONGEST_LINE),
+    []
+  )
   t.strictSame(
     files.flatMap(({ path, text }) => (text.split('\n').length > LONGEST_FILE + 1 ? [path] : [])),
     []

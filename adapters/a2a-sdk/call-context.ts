@@ -39,8 +39,9 @@ export function callOf(
 }
 
 /**
- * Records why a call failed, and returns the error to throw: an A2AError in the form of its server, which is known from a user of
- * `whileConnected`. `params` is the server's own object. The SDK's 0.3 layer uses JSON-RPC errors on all bindings.
+ * Records why a call failed, and returns the error to throw: an A2AError in the form of its server, which is known from
+ * a user of `whileConnected`. `params` is the server's own object. The SDK's 0.3 layer uses JSON-RPC errors on all
+ * bindings.
  */
 export function sdkFailure(
   error: unknown,

@@ -27,8 +27,8 @@ const NOTHING: ExecutorWords = { words: [] }
 type Given = Pick<RequestContext, 'taskId' | 'task'>
 
 /**
- * Converts an executor's event to words of work. `earlierWords` are those of this turn and before. Throws InvalidAgentResponse for
- * an invalid event, or one of another task.
+ * Converts an executor's event to words of work. `earlierWords` are those of this turn and before. Throws
+ * InvalidAgentResponse for an invalid event, or one of another task.
  */
 export function executorWordsOf(
   event: AgentExecutionEvent,

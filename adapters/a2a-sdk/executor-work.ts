@@ -37,10 +37,10 @@ interface Recorded {
  * An executor of the official SDK as work: `defineAgent({ card, work: fromExecutor(new MyExecutor()) })`.
  *
  * `execute` runs when the task starts, and again with the current task after each answer to a question (INPUT_REQUIRED,
- * AUTH_REQUIRED). Each run is a step: a completed run does not run again after a restart, an interrupted one does. A message completes the
- * task; returning without an end fails it, and so does an error. The state of the request's context contains the agreed `terms`, and the
- * `authorization` that arrived out of band. If the task ends before the executor, its `cancelTask` is called once. Throws TypeError
- * for anything but an executor.
+ * AUTH_REQUIRED). Each run is a step: a completed run does not run again after a restart, an interrupted one does. A
+ * message completes the task; returning without an end fails it, and so does an error. The state of the request's
+ * context contains the agreed `terms`, and the `authorization` that arrived out of band. If the task ends before the
+ * executor, its `cancelTask` is called once. Throws TypeError for anything but an executor.
  */
 export function fromExecutor(executor: AgentExecutor): WorkFunction {
   if (typeof executor?.execute !== 'function' || typeof executor.cancelTask !== 'function') {
@@ -155,8 +155,8 @@ const UNFINISHED =
   'The executor returned without an end. Before it returns, it has to publish a message, or a terminal or interrupted status.'
 
 /**
- * Runs an executor once, until its question, the end of the task, or its return; later events are dropped. Rejects with the
- * executor's error, for invalid events, and when the signal aborts.
+ * Runs an executor once, until its question, the end of the task, or its return; later events are dropped. Rejects with
+ * the executor's error, for invalid events, and when the signal aborts.
  */
 function runTurn({ executor, request, earlierWords, emit, signal }: TurnOptions): Promise<TurnEnd> {
   const bus = new DefaultExecutionEventBus()

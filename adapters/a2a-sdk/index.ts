@@ -1,6 +1,6 @@
 /**
- * taskchart and the official SDK, both ways: its clients over the WebSocket binding, its servers on a runtime, its executors as work.
- * Loads neither Express nor gRPC.
+ * taskchart and the official SDK, both ways: its clients over the WebSocket binding, its servers on a runtime, its
+ * executors as work. Loads neither Express nor gRPC.
  */
 export { expressErrors } from './sdk-objects.ts'
 export { fromExecutor } from './executor-work.ts'

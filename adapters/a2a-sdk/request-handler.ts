@@ -20,13 +20,13 @@ import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-object
 /** The options of the request handler. */
 export interface RequestHandlerOptions {
   /**
-   * The agent's interfaces for its card. The official servers accept only versions that an interface of their binding (`JSONRPC`,
-   * `HTTP+JSON`, `GRPC`) has in the card. Default none.
+   * The agent's interfaces for its card. The official servers accept only versions that an interface of their binding
+   * (`JSONRPC`, `HTTP+JSON`, `GRPC`) has in the card. Default none.
    */
   readonly interfaces?: readonly AgentInterface[]
   /**
-   * The idle time after which a stream ends whose client may have disconnected, in milliseconds: the official servers do not report it,
-   * unless their `userBuilder` is `whileConnected(…)`. Default 15 minutes.
+   * The idle time after which a stream ends whose client may have disconnected, in milliseconds: the official servers
+   * do not report it, unless their `userBuilder` is `whileConnected(…)`. Default 15 minutes.
    */
   readonly streamIdleMs?: number
 }
@@ -39,10 +39,10 @@ const OPTIONS: OptionKinds<RequestHandlerOptions> = {
 type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
 
 /**
- * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. The caller is the authenticated
- * user of their `userBuilder`; the runtime's own `authenticate` is not called. The runtime validates all params: a value that the SDK's
- * codec could not decode counts as missing. Errors are the SDK's classes. Throws TypeError for anything but a runtime and for
- * an unknown option, RangeError for an invalid `streamIdleMs`.
+ * A runtime as the request handler of the official SDK, for its servers: Express, gRPC and its 0.3 layer. The caller is
+ * the authenticated user of their `userBuilder`; the runtime's own `authenticate` is not called. The runtime validates
+ * all params: a value that the SDK's codec could not decode counts as missing. Errors are the SDK's classes. Throws
+ * TypeError for anything but a runtime and for an unknown option, RangeError for an invalid `streamIdleMs`.
  */
 export function toRequestHandler(runtime: Runtime, options: RequestHandlerOptions = {}): A2ARequestHandler {
   checkRuntime(runtime, 'toRequestHandler')
@@ -142,7 +142,10 @@ function withinLimits(params: unknown, limits: Limits): unknown {
   throw invalidParams(violation)
 }
 
-/** A stream that ends after `idleMs` without an event, for readers whose disconnection is not reported. The signal ends `open`. */
+/**
+ * A stream that ends after `idleMs` without an event, for readers whose disconnection is not reported. The signal ends
+ * `open`.
+ */
 async function* untilIdle<T>(
   open: (signal: AbortSignal) => AsyncIterable<T>,
   clock: Clock,

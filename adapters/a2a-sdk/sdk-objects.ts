@@ -87,10 +87,10 @@ export const GRPC_STATUSES: readonly string[] = [
 /**
  * Converts an A2AError to the SDK's class; returns any other error unchanged.
  *
- * It uses the JSON-RPC class, which keeps its code and its details on every server. Express sends the code and ErrorInfo over JSON-RPC and
- * REST. gRPC sends its status and ErrorInfo, and the 0.3 layer sends all details. Fields and the retry delay are added to ErrorInfo's
- * metadata. By `transport` the SDK chooses which code it reads: `envelopeCode`, `statusCode` (REST) or `status` (gRPC). So errors without a
- * class also get the right one.
+ * It uses the JSON-RPC class, which keeps its code and its details on every server. Express sends the code and
+ * ErrorInfo over JSON-RPC and REST. gRPC sends its status and ErrorInfo, and the 0.3 layer sends all details. Fields
+ * and the retry delay are added to ErrorInfo's metadata. By `transport` the SDK chooses which code it reads:
+ * `envelopeCode`, `statusCode` (REST) or `status` (gRPC). So errors without a class also get the right one.
  */
 export function toSdkError(error: unknown, transport: Transport = 'jsonrpc'): unknown {
   if (!isA2AError(error)) return error
@@ -134,9 +134,9 @@ interface ExpressResponse {
 }
 
 /**
- * Express middleware in front of the official handlers: errors get the HTTP status, headers (`Retry-After`, `WWW-Authenticate`) and details
- * of taskchart's own servers. On their own, the official handlers answer every JSON-RPC error with 200, without these headers and
- * without most details. An error in a started stream has the SDK's form.
+ * Express middleware in front of the official handlers: errors get the HTTP status, headers (`Retry-After`,
+ * `WWW-Authenticate`) and details of taskchart's own servers. On their own, the official handlers answer every JSON-RPC
+ * error with 200, without these headers and without most details. An error in a started stream has the SDK's form.
  */
 export function expressErrors(
   request: { readonly headers: object },

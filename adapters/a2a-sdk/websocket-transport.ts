@@ -13,16 +13,16 @@ import { CONNECT_OPTIONS, type ConnectOptions } from '../client/options.ts'
 import { type Codec, sdkAnswer, sdkEvent, sdkTask, sdkTasks, toSdkError } from './sdk-objects.ts'
 
 /**
- * Adds the WebSocket binding to the official client, for cards that list it:
- * `new ClientFactory({ transports: [new WebSocketTransportFactory()] })`. Each client has its own connection, which is restored when it
- * is lost; streams and calls are resumed as by `connect`.
+ * Adds the WebSocket binding to the official client, for cards that list it: `new ClientFactory({ transports: [new
+ * WebSocketTransportFactory()] })`. Each client has its own connection, which is restored when it is lost; streams and
+ * calls are resumed as by `connect`.
  */
 export class WebSocketTransportFactory implements TransportFactory {
   readonly #options: ConnectOptions
 
   /**
-   * `options` are those of `connect`. Cards choose the URL, and the factory does not know their origin: `headers` and `credentials` are
-   * sent only to origins in `credentialOrigins`. Throws TypeError for either without it.
+   * `options` are those of `connect`. Cards choose the URL, and the factory does not know their origin: `headers` and
+   * `credentials` are sent only to origins in `credentialOrigins`. Throws TypeError for either without it.
    */
   constructor(options: ConnectOptions = {}) {
     checkOptions(

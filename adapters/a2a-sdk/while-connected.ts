@@ -20,10 +20,11 @@ interface KnownUser extends User {
 }
 
 /**
- * Wraps the `userBuilder` of the official servers, so that calls and streams end when their client disconnects, which those servers do not
- * report. Tasks continue. Without it, a stream ends after an idle time (`streamIdleMs`). A user may have `claims`, which the call gets, and
- * a `connection`. The wrapper also passes the calling server to the request handler, so that errors get the right status. Over Express
- * it passes on the connection, by which anonymous callers are counted.
+ * Wraps the `userBuilder` of the official servers, so that calls and streams end when their client disconnects, which
+ * those servers do not report. Tasks continue. Without it, a stream ends after an idle time (`streamIdleMs`). A user
+ * may have `claims`, which the call gets, and a `connection`. The wrapper also passes the calling server to the request
+ * handler, so that errors get the right status. Over Express it passes on the connection, by which anonymous callers
+ * are counted.
  */
 export function whileConnected<R extends object>(
   userBuilder: (request: R) => Promise<User>

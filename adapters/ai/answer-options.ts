@@ -66,8 +66,8 @@ export interface AnswerOptions<Output extends AnyOutput = TextOutput> extends Mo
   /** A model of any provider, as in `openai('…')`. */
   readonly model: LanguageModel
   /**
-   * The tools of the model. A tool with `needsApproval` asks the client first. One without `execute` asks the client for its result, with
-   * the `question` of its input, if any.
+   * The tools of the model. A tool with `needsApproval` asks the client first. One without `execute` asks the client
+   * for its result, with the `question` of its input, if any.
    */
   readonly tools?: ToolSet
   /** Which calls of tools need approval, run or are denied. It overrides their `needsApproval`. */

@@ -37,10 +37,11 @@ export interface ModelAnswer<Output = string> extends WorkResult {
 }
 
 /**
- * Has a model answer in a task. Its text streams as chunks of one artifact. Tools that need approval ask the client. Each call of the model
- * and of a tool is a step, so that its result is kept when the work runs again. Several answers of one work have to run in sequence. Throws
- * the SDK's error when the model cannot be called. Throws InvalidAgentResponse when the model withholds its answer, ends with an error, or
- * has no answer after `maxSteps` calls.
+ * Has a model answer in a task. Its text streams as chunks of one artifact. Tools that need approval ask the client.
+ * Each call of the model and of a tool is a step, so that its result is kept when the work runs again. Several answers
+ * of one work have to run in sequence. Throws the SDK's error when the model cannot be called. Throws
+ * InvalidAgentResponse when the model withholds its answer, ends with an error, or has no answer after `maxSteps`
+ * calls.
  */
 export async function answerWithModel<Output extends AnyOutput = TextOutput>(
   work: WorkArguments,
@@ -121,9 +122,9 @@ function ended<Output extends AnyOutput>(
 const BREAK = '\n\n'
 
 /**
- * The artifact of an answer, over all calls of the model. A completed call has its text in its step, and does not emit it again. After a
- * restart, the artifact is appended to if the client's copy equals the text of the completed calls. If the copy has more, from an
- * interrupted call, the artifact is replaced.
+ * The artifact of an answer, over all calls of the model. A completed call has its text in its step, and does not emit
+ * it again. After a restart, the artifact is appended to if the client's copy equals the text of the completed calls.
+ * If the copy has more, from an interrupted call, the artifact is replaced.
  */
 class AnswerArtifact {
   readonly #work: Pick<WorkArguments, 'readTask'>

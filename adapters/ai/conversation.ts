@@ -26,8 +26,8 @@ export function withDefaultBounds(bounds: ConversationBounds = {}): Required<Con
 }
 
 /**
- * The prompt for a task, oldest message first. It has the messages of the context, each earlier task's followed by the text of its
- * artifacts. The last one is the message that opened the task, with its files.
+ * The prompt for a task, oldest message first. It has the messages of the context, each earlier task's followed by the
+ * text of its artifacts. The last one is the message that opened the task, with its files.
  */
 export async function conversation(
   work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>,
@@ -126,7 +126,10 @@ export function isText(part: Part): part is { text: string } {
   return 'text' in part && Object.keys(part).length === 1
 }
 
-/** The key in `metadata` for data about models: `{ usage }` on a task, and `{ tool }` or `{ reasoning: true }` on a progress message. */
+/**
+ * The key in `metadata` for data about models: `{ usage }` on a task, and `{ tool }` or `{ reasoning: true }` on a
+ * progress message.
+ */
 export const MODEL_METADATA = 'urn:taskchart:model:1'
 
 /** A line about the progress of the model, which is not part of the prompt later. */

@@ -67,7 +67,8 @@ export async function callModel(
       stream,
       options.showReasoning ? thought => emit(progress(progressLine(thought, { reasoning: true }))) : undefined
     )
-    // Not `await result.steps` at once, which makes the SDK read the whole stream again. Without a step, it rejects with the reason.
+    // Not `await result.steps` at once, which makes the SDK read the whole stream again. Without a step, it rejects
+    // with the reason.
     const [step] = made ? [made] : await result.steps
     /* c8 ignore next -- the SDK rejects instead */
     if (!step) throw new TypeError('The AI SDK gave no step.')
@@ -133,7 +134,9 @@ function plainCall({ toolCallId, toolName, input }: ToolCall): ToolCall {
   return { toolCallId, toolName, input }
 }
 
-/** After this many chunks of an answer the minimum length of a chunk doubles, so that a long answer has not too many. */
+/**
+ * After this many chunks of an answer the minimum length of a chunk doubles, so that a long answer has not too many.
+ */
 const CHUNKS_OF_A_LENGTH = 256
 
 /** The output of one call, as its step stores it. */
@@ -154,8 +157,8 @@ interface PlaceInAnswer {
 }
 
 /**
- * Splits the output of one call into chunks: all that comes within one turn of the event loop is one chunk. The newest part is held back
- * until the next one comes, so that the last chunk can be marked.
+ * Splits the output of one call into chunks: all that comes within one turn of the event loop is one chunk. The newest
+ * part is held back until the next one comes, so that the last chunk can be marked.
  */
 export class AnswerStream {
   readonly #place: PlaceInAnswer

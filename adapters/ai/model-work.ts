@@ -19,8 +19,8 @@ import { answerWithModel } from './answer-with-model.ts'
 import { withDefaultBounds, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
 
 /**
- * Work by a model, as in {@link answerWithModel}: `defineAgent({ card, work: modelWork({ model, instructions: '…' }) })`.
- * Throws TypeError or RangeError for invalid options, and if the AI SDK is not installed.
+ * Work by a model, as in {@link answerWithModel}: `defineAgent({ card, work: modelWork({ model, instructions: '…' })
+ * })`. Throws TypeError or RangeError for invalid options, and if the AI SDK is not installed.
  */
 export function modelWork<Output extends AnyOutput = TextOutput>(options: AnswerOptions<Output>): WorkFunction {
   checkAi()

@@ -27,8 +27,8 @@ export interface ToolSurroundings extends OwnTools {
 }
 
 /**
- * Executes the calls of a model, and gives their results for the next prompt. Calls that need no client run first, in parallel. Then the
- * client decides about the others, one by one. Then the approved ones run. Each call is a step.
+ * Executes the calls of a model, and gives their results for the next prompt. Calls that need no client run first, in
+ * parallel. Then the client decides about the others, one by one. Then the approved ones run. Each call is a step.
  */
 export async function toolResults(
   ai: Ai,

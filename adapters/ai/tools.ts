@@ -34,9 +34,9 @@ interface ApprovalOptions {
 }
 
 /**
- * The tools as the SDK gets them. It validates their inputs and asks whether they need approval, but executes none. Inputs stay as the
- * model wrote them, since a schema may transform them into something that is not JSON and could not be stored. `held` gets the calls that
- * may not run at once.
+ * The tools as the SDK gets them. It validates their inputs and asks whether they need approval, but executes none.
+ * Inputs stay as the model wrote them, since a schema may transform them into something that is not JSON and could not
+ * be stored. `held` gets the calls that may not run at once.
  */
 export function shownTools(ai: Ai, own: OwnTools, held: Map<string, HeldBack>): ToolSet {
   return Object.fromEntries(Object.entries(own.tools).map(([name, tool]) => [name, shown(ai, own, name, tool, held)]))
@@ -172,7 +172,10 @@ type DecideOnTool = (
   options: Surroundings & { readonly toolCallId: string; readonly toolContext: Anything }
 ) => Answered
 
-/** Which calls need approval: one function for all tools, or a status or a function by the name of the tool. It overrides `needsApproval`. */
+/**
+ * Which calls need approval: one function for all tools, or a status or a function by the name of the tool. It
+ * overrides `needsApproval`.
+ */
 export type ToolApproval = DecideOnCall | { readonly [toolName: string]: ToolApprovalStatus | DecideOnTool }
 
 /** A decision that lets no call run at once. */
@@ -212,8 +215,8 @@ const ASSENT = /^(?:y|yes|ok|okay|sure|approve|approved|go ahead)\s*[.!]*$/i
 const DENIAL = /^\s*(?:n|no|never|deny|denied|reject|rejected|don['’]t|stop)\b[\s,.;:!-]*(?<reason>[^]*)$/i
 
 /**
- * Asks for approval of a call, as text and as data `{ approval: { approvalId, toolName, input, reason? } }`. Accepts data
- * `{ approved, reason? }`, or text: yes, or no with an optional reason after it. Any other answer is invalid.
+ * Asks for approval of a call, as text and as data `{ approval: { approvalId, toolName, input, reason? } }`. Accepts
+ * data `{ approved, reason? }`, or text: yes, or no with an optional reason after it. Any other answer is invalid.
  */
 export function approval({
   approvalId,

@@ -34,9 +34,9 @@ const OPTIONS: OptionKinds<BearerJwtOptions> = {
 }
 
 /**
- * Authenticates callers by a JWT (RFC 7519) in `Authorization: Bearer`. Checks the signature, the algorithm, `iss`, `aud`, `nbf` and
- * `exp`, which is required; connections end when the token expires. The claims are on the principal. Throws Overloaded when the keys
- * cannot be fetched. Needs `jose`. Throws TypeError or RangeError for invalid options.
+ * Authenticates callers by a JWT (RFC 7519) in `Authorization: Bearer`. Checks the signature, the algorithm, `iss`,
+ * `aud`, `nbf` and `exp`, which is required; connections end when the token expires. The claims are on the principal.
+ * Throws Overloaded when the keys cannot be fetched. Needs `jose`. Throws TypeError or RangeError for invalid options.
  */
 export function bearerJwt(options: BearerJwtOptions): Authenticate {
   checkOptions(options, OPTIONS, 'bearerJwt', 'bearerJwt({ issuer, audience, jwksUrl })')

@@ -94,8 +94,8 @@ function checkedUrl(given: string | URL): URL {
 }
 
 /**
- * A remote key set, fetched on demand, one fetch at a time. It is not fetched during the cooldown for a missing key, nor for a while after
- * a failed fetch. A failed fetch is not the fault of the token: it gives Overloaded.
+ * A remote key set, fetched on demand, one fetch at a time. It is not fetched during the cooldown for a missing key,
+ * nor for a while after a failed fetch. A failed fetch is not the fault of the token: it gives Overloaded.
  */
 function remoteKeys(
   jose: Jose,
@@ -166,8 +166,9 @@ const PUBLIC = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', '
 const SECRET = ['HS256', 'HS384', 'HS512']
 
 /**
- * The algorithms that tokens may be signed with: the ones in the options, else all that fit the kind of key. A public key never serves as
- * a secret, and `none` is never allowed, whatever the header of a token names. Throws TypeError for an algorithm that does not fit.
+ * The algorithms that tokens may be signed with: the ones in the options, else all that fit the kind of key. A public
+ * key never serves as a secret, and `none` is never allowed, whatever the header of a token names. Throws TypeError for
+ * an algorithm that does not fit.
  */
 export function allowedAlgorithms(kind: 'public' | 'secret', wanted?: readonly string[]): string[] {
   const fitting = kind === 'public' ? PUBLIC : SECRET
@@ -191,7 +192,10 @@ export type JwtKeys =
     }
   /** The issuer's public keys. */
   | { readonly jwks: { readonly keys: readonly object[] } }
-  /** One key: `createPublicKey(pem)`, or a secret shared with the issuer, `createSecretKey(bytes)`, of at least 32 bytes. */
+  /**
+   * One key: `createPublicKey(pem)`, or a secret shared with the issuer, `createSecretKey(bytes)`, of at least 32
+   * bytes.
+   */
   | { readonly key: KeyObject }
 
 /** The claims of a valid token (RFC 7519 §4). `exp` is in seconds since 1970. */
@@ -214,8 +218,8 @@ export type BearerJwtOptions = JwtKeys & {
   /** The algorithms that tokens may be signed with. Default all that fit the kind of key; never `none`. */
   readonly algorithms?: readonly string[]
   /**
-   * Tolerance for the issuer's clock in seconds: a token is valid this long before its `nbf` and after its `exp`, and its connections end
-   * this long after `exp`. Default 60.
+   * Tolerance for the issuer's clock in seconds: a token is valid this long before its `nbf` and after its `exp`, and
+   * its connections end this long after `exp`. Default 60.
    */
   readonly clockToleranceS?: number
   /** The scopes that the card lists as required. They are not checked here: `authorize` does that, by operation. */

@@ -14,19 +14,26 @@ import { checkOptions, kindOf, type OptionKinds, textSuchAs } from '../../runtim
 /** The options of `apiKey`. */
 export interface ApiKeyOptions {
   /**
-   * The key or keys of each principal, by its id, each of at least 16 characters, or a function that looks up the principal of a key. Such a function has to compare in
-   * constant time itself. Two keys for one principal allow a change of keys.
+   * The key or keys of each principal, by its id, each of at least 16 characters, or a function that looks up the
+   * principal of a key. Such a function has to compare in constant time itself. Two keys for one principal allow a
+   * change of keys.
    */
   readonly keys:
     | Readonly<Record<string, string | readonly string[]>>
     | ((key: string) => Principal | undefined | Promise<Principal | undefined>)
-  /** The header with the key. Default `x-api-key`. With `authorization`, the key is expected as `Authorization: Bearer KEY`. */
+  /**
+   * The header with the key. Default `x-api-key`. With `authorization`, the key is expected as `Authorization: Bearer
+   * KEY`.
+   */
   readonly header?: string
   /** The name of the scheme in the card. Default `apiKey`. */
   readonly scheme?: string
 }
 
-/** The minimum length of a key in characters: 64 bits if they are hexadecimal digits, since wrong keys are not counted (docs/security.md). */
+/**
+ * The minimum length of a key in characters: 64 bits if they are hexadecimal digits, since wrong keys are not counted
+ * (docs/security.md).
+ */
 export const SHORTEST_KEY = 16
 
 /** The advice for a key that is too short. */
@@ -94,9 +101,9 @@ function digestOf(key: string): Buffer {
 }
 
 /**
- * Accepts a caller that any of these functions identifies. They are called in order; the first principal wins. If none gives one and
- * one of them threw, its error is thrown, Overloaded before others. The card lists all schemes as alternatives. Principals with the
- * same id are the same principal, whichever function gave them.
+ * Accepts a caller that any of these functions identifies. They are called in order; the first principal wins. If none
+ * gives one and one of them threw, its error is thrown, Overloaded before others. The card lists all schemes as
+ * alternatives. Principals with the same id are the same principal, whichever function gave them.
  */
 export function anyOf(...methods: readonly [Authenticate, ...Authenticate[]]): Authenticate {
   if (methods.length === 0 || methods.some(authenticateBy => typeof authenticateBy !== 'function'))
@@ -135,7 +142,10 @@ function united(methods: readonly Authenticate[]): Record<string, SecurityScheme
   return Object.fromEntries(schemes)
 }
 
-/** The security scheme of an `authenticate` function: its name in the card, its definition, its scopes, and its challenge. */
+/**
+ * The security scheme of an `authenticate` function: its name in the card, its definition, its scopes, and its
+ * challenge.
+ */
 interface Description {
   readonly name: string
   readonly scheme: SecurityScheme

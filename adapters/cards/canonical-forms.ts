@@ -6,8 +6,8 @@ import { checkPackages } from '../peers/installed-packages.ts'
 import { isCard03 } from '../v03/card.ts'
 
 /**
- * Marks, in the protected header, a signature over a part of the document. It is for verifiers of other implementations that read only that
- * part. `cardVerifier` does not accept it, since the document also has a signature over all of it.
+ * Marks, in the protected header, a signature over a part of the document. It is for verifiers of other implementations
+ * that read only that part. `cardVerifier` does not accept it, since the document also has a signature over all of it.
  */
 export const PARTIAL_MARK = 'urn:taskchart:signature:partial'
 
@@ -15,7 +15,8 @@ export const PARTIAL_MARK = 'urn:taskchart:signature:partial'
  * The canonical forms of a card that are signed (§8.4.1), as JSON text without `signatures`, the most complete first:
  * 1. the whole document (RFC 8785), if it has members that A2A 1.0 does not define, such as those of 0.3;
  * 2. the 1.0 card, as the official SDK canonicalizes the card's JSON;
- * 3. the 1.0 card, as the SDK canonicalizes what its clients parse, if that differs: their parser loses the contents of `securitySchemes`.
+ * 3. the 1.0 card, as the SDK canonicalizes what its clients parse, if that differs: their parser loses the contents of
+ * `securitySchemes`.
  *
  * A card of 0.3 alone has only the first form, since the others lack its URL.
  */

@@ -13,17 +13,21 @@ export interface CardSignerOptions {
   readonly kid?: string
   /** The algorithm. Default that of the JWK, else ES256, ES384 or ES512 by the curve, RS256, or EdDSA. */
   readonly alg?: string
-  /** The URL of the public key set: https, or http on this machine. It is a hint in the header; verifiers need not trust it. */
+  /**
+   * The URL of the public key set: https, or http on this machine. It is a hint in the header; verifiers need not trust
+   * it.
+   */
   readonly jku?: string
 }
 
 const OPTIONS: OptionKinds<CardSignerOptions> = { key: true, kid: textSuchAs("'2026-01'"), alg: true, jku: true }
 
 /**
- * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the canonical form of the card
- * (RFC 8785), which the official SDK makes. A card that also has members of A2A 0.3 gets a signature over all of it, and one over its 1.0
- * form for verifiers of 1.0 alone. A card with `securitySchemes` gets one more, over the form that the SDK's clients verify.
- * Existing signatures are kept. Needs `@a2a-js/sdk` and `jose`. Throws TypeError for invalid options.
+ * Signs cards (§8.4), for `createRuntime({ agent, signCard: cardSigner({ key }) })`: a JWS (RFC 7515) over the
+ * canonical form of the card (RFC 8785), which the official SDK makes. A card that also has members of A2A 0.3 gets a
+ * signature over all of it, and one over its 1.0 form for verifiers of 1.0 alone. A card with `securitySchemes` gets
+ * one more, over the form that the SDK's clients verify. Existing signatures are kept. Needs `@a2a-js/sdk` and `jose`.
+ * Throws TypeError for invalid options.
  */
 export function cardSigner(options: CardSignerOptions): SignCard {
   checkCardPeers()

@@ -30,10 +30,11 @@ export interface VerifiedCard {
 const MOST_SIGNATURES = 16
 
 /**
- * Verifies cards (§8.4.3), for `connect(url, { verifyCard: cardVerifier({ jwksUrl }) })`. One signature of the card has to be by a
- * trusted key, over the whole card, including its members of A2A 0.3. Resolves with the signed members only. Keys come from the options
- * alone; the card's `jku` is ignored. Rejects with InvalidAgentResponse, which names the fault of each signature, or with Overloaded
- * when the keys cannot be fetched. Needs `@a2a-js/sdk` and `jose`. Throws TypeError or RangeError for invalid options.
+ * Verifies cards (§8.4.3), for `connect(url, { verifyCard: cardVerifier({ jwksUrl }) })`. One signature of the card has
+ * to be by a trusted key, over the whole card, including its members of A2A 0.3. Resolves with the signed members only.
+ * Keys come from the options alone; the card's `jku` is ignored. Rejects with InvalidAgentResponse, which names the
+ * fault of each signature, or with Overloaded when the keys cannot be fetched. Needs `@a2a-js/sdk` and `jose`. Throws
+ * TypeError or RangeError for invalid options.
  */
 export function cardVerifier(options: CardVerifierOptions): VerifyCard {
   const verify = openVerifier(options)

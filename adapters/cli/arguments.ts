@@ -9,8 +9,8 @@ type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allow
 type Each<Names extends readonly string[]> = { [Index in keyof Names]: string }
 
 /**
- * Parses a command's options, and one positional argument for each of `names`. Throws a usage error for an unknown option, a
- * missing value, and a wrong number of positionals.
+ * Parses a command's options, and one positional argument for each of `names`. Throws a usage error for an unknown
+ * option, a missing value, and a wrong number of positionals.
  */
 export function readArguments<const T extends Options, const Names extends readonly string[]>(
   args: readonly string[],
@@ -35,7 +35,10 @@ export function readPositionals<const Names extends readonly string[]>(
   return positionals as unknown as Each<Names>
 }
 
-/** Parses a command's options and any number of positionals. Throws a usage error for an unknown option or a missing value. */
+/**
+ * Parses a command's options and any number of positionals. Throws a usage error for an unknown option or a missing
+ * value.
+ */
 export function readOptions<const T extends Options>(
   args: readonly string[],
   options: T
@@ -62,7 +65,9 @@ export function isUrl(text: string): boolean {
   return /^(?:http|ws)s?:\/\//i.test(text)
 }
 
-/** Throws a usage error for a URL with a user or a password: it would appear in messages, and no request would carry it. */
+/**
+ * Throws a usage error for a URL with a user or a password: it would appear in messages, and no request would carry it.
+ */
 export function refusePassword(url: string): void {
   if (/^\w+:\/\/[^/?#]*@/.test(url))
     throw usageError('The URL has a user or a password. Leave it out, and give a key with --api-key KEY.')
@@ -99,13 +104,19 @@ export function apiKeyAuthentication(key: string): Authenticate {
   return apiKey({ keys: { 'api-key': key }, header: 'authorization' })
 }
 
-/** The validated value of `--api-key`, or of a variable. Throws a usage error for a key that an HTTP header cannot carry. */
+/**
+ * The validated value of `--api-key`, or of a variable. Throws a usage error for a key that an HTTP header cannot
+ * carry.
+ */
 export function readApiKey(key: string | undefined, name = '--api-key'): string | undefined {
   if (key === undefined || /^[\x21-\x7e]+$/.test(key)) return key
   throw usageError(`${name} takes printable ASCII characters without spaces.`)
 }
 
-/** The validated value of `--api-key` for an agent that is served. Throws a usage error for a key that can be guessed, too. */
+/**
+ * The validated value of `--api-key` for an agent that is served. Throws a usage error for a key that can be guessed,
+ * too.
+ */
 export function readOwnApiKey(given: string | undefined): string | undefined {
   const key = readApiKey(given)
   if (key !== undefined && key.length < SHORTEST_KEY) throw usageError(`The key of --api-key is too short. ${LONG_KEY}`)

@@ -9,7 +9,10 @@ export interface Output {
 /** The user's side of a command that talks: a terminal, or a pipe. */
 export interface LineInput {
   readonly isTerminal: boolean
-  /** Resolves with the next line, or `undefined` at the end of the input and once `signal` aborts. Only a terminal shows the prompt. */
+  /**
+   * Resolves with the next line, or `undefined` at the end of the input and once `signal` aborts. Only a terminal shows
+   * the prompt.
+   */
   ask(prompt: string, signal: AbortSignal): Promise<string | undefined>
 }
 

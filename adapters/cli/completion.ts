@@ -8,7 +8,10 @@ const EVERYWHERE = ['--help', '--color']
 /** Options without a command. */
 const ALONE = [...EVERYWHERE, '--version']
 
-/** `taskchart completion`: writes a script with which a shell completes commands, their words and options, from the table of commands. */
+/**
+ * `taskchart completion`: writes a script with which a shell completes commands, their words and options, from the
+ * table of commands.
+ */
 export function completionCommand(loadAll: () => Promise<readonly NamedCommand[]>): Command {
   return {
     usage: 'taskchart completion bash|zsh|fish',

@@ -6,8 +6,8 @@ import type { ChartCoverage } from '../inspector/test-result.ts'
 import { CommandError } from './command.ts'
 
 /**
- * Creates a folder and its parents, with this mode. `path` is absolute. Rejects with Node's error if that is impossible. Node's own
- * `recursive` never returns for a new folder in /proc.
+ * Creates a folder and its parents, with this mode. `path` is absolute. Rejects with Node's error if that is
+ * impossible. Node's own `recursive` never returns for a new folder in /proc.
  */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   let folder = parse(path).root
@@ -35,8 +35,9 @@ export interface OwnFile {
 }
 
 /**
- * Writes files into a folder, which it creates, and resolves with their paths. The command's own files are overwritten. Throws
- * CommandError, and writes nothing, if one of the existing files belongs to the user. It advises another `place`.
+ * Writes files into a folder, which it creates, and resolves with their paths. The command's own files are overwritten.
+ * Throws CommandError, and writes nothing, if one of the existing files belongs to the user. It advises another
+ * `place`.
  */
 export async function writeOwn(
   files: readonly OwnFile[],

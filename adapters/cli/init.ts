@@ -13,7 +13,10 @@ import { oneLine, shellWord } from './text/terminal.ts'
 const require = createRequire(import.meta.url)
 const PACKAGE = require.resolve('taskchart/package.json')
 
-/** The kinds of agents that a project can begin with, with the file of the package that is its agent. Its test is in `templates/`. */
+/**
+ * The kinds of agents that a project can begin with, with the file of the package that is its agent. Its test is in
+ * `templates/`.
+ */
 export const KINDS = {
   function: {
     about: 'its work is a function, whose return value completes the task',
@@ -88,7 +91,10 @@ function packageFile(kind: AgentKind, folder: string, node: string): object {
   }
 }
 
-/** The AI SDK and a provider of models for it, in the newest tested versions that run on a Node, and the Nodes that they need. */
+/**
+ * The AI SDK and a provider of models for it, in the newest tested versions that run on a Node, and the Nodes that they
+ * need.
+ */
 function modelPackages(runsOn: string): {
   readonly engines: object
   readonly packages: Readonly<Record<string, string>>

@@ -18,7 +18,10 @@ export async function signerFrom(
   return explained(() => cardSigner({ key, ...options }), file)
 }
 
-/** A verifier for the public keys at a URL, or in a file: a JWK set, a JWK, or PEM. Throws CommandError for unusable keys. */
+/**
+ * A verifier for the public keys at a URL, or in a file: a JWK set, a JWK, or PEM. Throws CommandError for unusable
+ * keys.
+ */
 export async function verifierFrom(keys: string, cwd: string): Promise<ReturnType<typeof openVerifier>> {
   const trusted: JwtKeys = /^https?:/i.test(keys) ? { jwksUrl: keys } : await publicKeysIn(keys, cwd)
   return explained(() => openVerifier(trusted), keys)

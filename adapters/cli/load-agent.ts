@@ -44,8 +44,8 @@ export const nodeReader: ModuleReader = {
 }
 
 /**
- * Loads an agent's module: its default export, made with `defineAgent`, and the optional exports `authenticate`, `authorize` and
- * `cases`. Throws CommandError with advice if the file is missing, does not load, or exports no agent.
+ * Loads an agent's module: its default export, made with `defineAgent`, and the optional exports `authenticate`,
+ * `authorize` and `cases`. Throws CommandError with advice if the file is missing, does not load, or exports no agent.
  */
 export async function loadAgent(file: string, cwd: string, reader: ModuleReader = nodeReader): Promise<AgentModule> {
   const path = resolve(cwd, file)

@@ -22,7 +22,9 @@ export const OPEN_COMMANDS: Readonly<Partial<Record<NodeJS.Platform, readonly [p
     win32: ['rundll32', 'url.dll,FileProtocolHandler']
   }
 
-/** The maximum time until a program reports that it found no browser. A browser that runs in the foreground ends later. */
+/**
+ * The maximum time until a program reports that it found no browser. A browser that runs in the foreground ends later.
+ */
 const WAIT_MS = 2000
 
 async function run(args: readonly string[], { stdout, stderr, env, clock }: Io): Promise<number> {

@@ -25,10 +25,10 @@ type Streaming<Name extends keyof OperationRequests> = (
 ) => AsyncGenerator<StreamResponse, void, undefined>
 
 /**
- * A remote agent, with the methods of a runtime. Errors are `A2AError`s, as the agent sent them; Unauthenticated also says where
- * credentials were sent. A lost connection is restored
- * automatically. With the reliability extension, streams resume exactly and every call is retried. Without it, a stream
- * resumes with the task's current state, and only calls that are safe to repeat are retried; others fail.
+ * A remote agent, with the methods of a runtime. Errors are `A2AError`s, as the agent sent them; Unauthenticated also
+ * says where credentials were sent. A lost connection is restored automatically. With the reliability extension,
+ * streams resume exactly and every call is retried. Without it, a stream resumes with the task's current state, and
+ * only calls that are safe to repeat are retried; others fail.
  */
 export interface AgentClient {
   sendMessage: Unary<'sendMessage', SendMessageResponse>
@@ -37,7 +37,10 @@ export interface AgentClient {
   listTasks: Unary<'listTasks', ListTasksResponse>
   cancelTask: Unary<'cancelTask', Task>
   subscribeToTask: Streaming<'subscribeToTask'>
-  /** Registers a webhook for a task (§3.1.7), or replaces the one with its `id`. Rejects with PushNotificationNotSupported if the agent has none. */
+  /**
+   * Registers a webhook for a task (§3.1.7), or replaces the one with its `id`. Rejects with
+   * PushNotificationNotSupported if the agent has none.
+   */
   createTaskPushNotificationConfig: Unary<'createTaskPushNotificationConfig', TaskPushNotificationConfig>
   getTaskPushNotificationConfig: Unary<'getTaskPushNotificationConfig', TaskPushNotificationConfig>
   listTaskPushNotificationConfigs: Unary<'listTaskPushNotificationConfigs', ListTaskPushNotificationConfigsResponse>
@@ -54,7 +57,10 @@ export interface AgentClient {
   readonly binding: string
   /** The state of the connection. Only a WebSocket lasts; `LinkState` defines the state of other bindings. */
   readonly state: LinkState
-  /** Calls `listener` on every change to a state: `connecting`, `open`, `lost`, or `closed`, which is final. Returns its removal. */
+  /**
+   * Calls `listener` on every change to a state: `connecting`, `open`, `lost`, or `closed`, which is final. Returns its
+   * removal.
+   */
   on(state: LinkState, listener: () => void): () => void
   /** Closes the connection. Pending calls and streams end with an error; tasks continue. May be called twice. */
   close(): Promise<void>

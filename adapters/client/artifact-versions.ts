@@ -21,8 +21,8 @@ export interface VersionReference {
 /** A client's history of the artifacts that it has received. */
 export interface ArtifactVersions {
   /**
-   * Records a task, an answer of SendMessage, or an event of a stream, chunks included. An artifact that arrives again keeps its
-   * place. Messages and statuses are ignored.
+   * Records a task, an answer of SendMessage, or an event of a stream, chunks included. An artifact that arrives again
+   * keeps its place. Messages and statuses are ignored.
    */
   add(arrived: Task | StreamResponse): void
   /** The names of all artifacts, in order of arrival. */
@@ -38,8 +38,8 @@ export interface ArtifactVersions {
 }
 
 /**
- * Creates a history. An agent gives a refinement the name of its original and a new artifactId. The client decides which version is
- * the result, so it keeps the history (§4.1.7). Every version is in memory as long as the history.
+ * Creates a history. An agent gives a refinement the name of its original and a new artifactId. The client decides
+ * which version is the result, so it keeps the history (§4.1.7). Every version is in memory as long as the history.
  */
 export function artifactVersions(): ArtifactVersions {
   const known = new Map<string, Arrived>()
@@ -73,7 +73,10 @@ export function artifactVersions(): ArtifactVersions {
   }
 }
 
-/** All versions of the artifacts of these tasks by name, in order; those of a task that is later in the list are later versions. */
+/**
+ * All versions of the artifacts of these tasks by name, in order; those of a task that is later in the list are later
+ * versions.
+ */
 export function artifactsByName(tasks: readonly Task[]): ReadonlyMap<string, readonly ArtifactVersion[]> {
   checkArgument(tasks, listOf('tasks'), 'artifactsByName(tasks)')
   const found = new Map<string, ArtifactVersion[]>()

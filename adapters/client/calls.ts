@@ -26,11 +26,17 @@ export interface Calls {
   }
   /** Calls a method and resolves with its result. */
   call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown>
-  /** Calls a streaming method. The request is sent when the stream is first read; leaving the loop cancels it on both sides. */
+  /**
+   * Calls a streaming method. The request is sent when the stream is first read; leaving the loop cancels it on both
+   * sides.
+   */
   stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
 }
 
-/** The service parameters (§3.2.6) of a request, names in lower case: its own, its trace, the version and the extensions. */
+/**
+ * The service parameters (§3.2.6) of a request, names in lower case: its own, its trace, the version and the
+ * extensions.
+ */
 export function serviceParameters(
   { extensions = [] }: ConnectOptions,
   { parameters: own = {}, trace }: Pick<RequestFrame, 'parameters' | 'trace'> = {}
@@ -45,7 +51,9 @@ export function serviceParameters(
   }
 }
 
-/** The service parameters of a request as HTTP headers. A resumed subscription also sends `Last-Event-ID`, as SSE does. */
+/**
+ * The service parameters of a request as HTTP headers. A resumed subscription also sends `Last-Event-ID`, as SSE does.
+ */
 export function httpParameters(frame: RequestFrame, options: ConnectOptions): Record<string, string> {
   const all = serviceParameters(options, frame)
   const cursor = frame.method === 'SubscribeToTask' ? all['taskchart-after-generation'] : undefined
@@ -73,8 +81,9 @@ export interface CalledAgent {
 }
 
 /**
- * Wraps each call in a span of the kind `client`, a child of the active span. The agent's spans become its children, retries
- * included. The span of a stream begins when the stream is first read, and ends with it or when its reader leaves.
+ * Wraps each call in a span of the kind `client`, a child of the active span. The agent's spans become its children,
+ * retries included. The span of a stream begins when the stream is first read, and ends with it or when its reader
+ * leaves.
  */
 export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemetry): Calls {
   const { url, link } = calls

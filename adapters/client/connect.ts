@@ -26,15 +26,16 @@ import { knownFrom, serviceParametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /**
- * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the client fetches the
- * card, and uses its first supported interface of A2A 1.0. Without one it uses the first of 0.3, and converts the answers to 1.0. The
- * REST binding of 1.0 and gRPC need the official client, an optional peer. An interface whose peer is not installed is skipped if there
- * is another, and so are both of these in browsers.
+ * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the
+ * client fetches the card, and uses its first supported interface of A2A 1.0. Without one it uses the first of 0.3, and
+ * converts the answers to 1.0. The REST binding of 1.0 and gRPC need the official client, an optional peer. An
+ * interface whose peer is not installed is skipped if there is another, and so are both of these in browsers.
  *
- * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation, which says what is
- * missing, if no interface fits. Rejects with Forbidden if the card would send headers or credentials to another origin or leads from TLS
- * to plain text. Rejects with Unauthenticated or Forbidden if the agent refuses its card, or over WebSocket the handshake; over HTTP and
- * gRPC the first call does. For a `ws:` URL the card is read if there are `credentials`, which it places.
+ * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation,
+ * which says what is missing, if no interface fits. Rejects with Forbidden if the card would send headers or
+ * credentials to another origin or leads from TLS to plain text. Rejects with Unauthenticated or Forbidden if the agent
+ * refuses its card, or over WebSocket the handshake; over HTTP and gRPC the first call does. For a `ws:` URL the card
+ * is read if there are `credentials`, which it places.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
   checkConnect(url, options)

@@ -16,7 +16,9 @@ interface Secrets {
   readonly bearer?: string | undefined
 }
 
-/** Throws TypeError for credentials that cannot be sent, and for an entry of `credentialOrigins` that is not an origin. */
+/**
+ * Throws TypeError for credentials that cannot be sent, and for an entry of `credentialOrigins` that is not an origin.
+ */
 export function checkAccess({ credentials, credentialOrigins }: ConnectOptions): void {
   checkOrigins(credentialOrigins)
   if (!credentials) return
@@ -31,8 +33,9 @@ export function checkAccess({ credentials, credentialOrigins }: ConnectOptions):
 }
 
 /**
- * Where the credentials go, by the security schemes of a card (§4.5): those of its first requirement that the credentials can meet, or
- * without requirements its first scheme that they can meet. An API key is a bearer token only if no scheme is for API keys.
+ * Where the credentials go, by the security schemes of a card (§4.5): those of its first requirement that the
+ * credentials can meet, or without requirements its first scheme that they can meet. An API key is a bearer token only
+ * if no scheme is for API keys.
  */
 export function placesIn(
   { securitySchemes = {}, securityRequirements = [] }: Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>,
@@ -80,8 +83,8 @@ function bearerPlace(secret: string): SecretPlace {
 }
 
 /**
- * The options of a second request for a card that was refused without credentials: with the given headers, and the key as the challenge
- * requires. `undefined` if it was not refused, or if there is nothing to send.
+ * The options of a second request for a card that was refused without credentials: with the given headers, and the key
+ * as the challenge requires. `undefined` if it was not refused, or if there is nothing to send.
  */
 export function afterRefusal({ status, headers }: Response, options: ConnectOptions): PlacedOptions | undefined {
   if (status !== 401 && status !== 403) return undefined
@@ -95,7 +98,10 @@ export function afterRefusal({ status, headers }: Response, options: ConnectOpti
   return places.length > 0 || hasHeaders(options) ? { ...options, places } : undefined
 }
 
-/** Adds to Unauthenticated where credentials were sent, without showing them; if none were, how to send some. Other errors are unchanged. */
+/**
+ * Adds to Unauthenticated where credentials were sent, without showing them; if none were, how to send some. Other
+ * errors are unchanged.
+ */
 export function explainRefusal<T>(error: T, options: PlacedOptions): T | A2AError {
   if (!isA2AError(error) || error.code !== 'Unauthenticated') return error
   const { code, message, metadata, violations } = error

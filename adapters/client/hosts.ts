@@ -22,8 +22,9 @@ export interface CredentialTerms {
 }
 
 /**
- * Returns Forbidden if a card may not lead to this URL. It may not lead from TLS to plain text. With headers or credentials to send, it
- * may lead only to the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
+ * Returns Forbidden if a card may not lead to this URL. It may not lead from TLS to plain text. With headers or
+ * credentials to send, it may lead only to the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse
+ * for an invalid URL.
  */
 export function cardUrlRefusal(
   cardUrl: string,
@@ -90,8 +91,8 @@ export function isPlainHost(host: string): boolean {
 }
 
 /**
- * The origin of a URL, or of the `host:port` that cards contain for gRPC (§4.4.6). `ws:` and `grpc:` count as `http:`, and with TLS
- * as `https:`. Throws InvalidAgentResponse for anything else.
+ * The origin of a URL, or of the `host:port` that cards contain for gRPC (§4.4.6). `ws:` and `grpc:` count as `http:`,
+ * and with TLS as `https:`. Throws InvalidAgentResponse for anything else.
  */
 function originOf(address: string): string {
   if (!canParse(address))

@@ -21,8 +21,8 @@ const CARD_FILLS: Fills = new Map<PropertyKey, Fill>([
 ])
 
 /**
- * Reads the JSON of a card of any version leniently, with warnings. `place` is where the JSON is. Throws InvalidAgentResponse that names
- * what the client needs and cannot use.
+ * Reads the JSON of a card of any version leniently, with warnings. `place` is where the JSON is. Throws
+ * InvalidAgentResponse that names what the client needs and cannot use.
  */
 export async function readCard(found: unknown, place: string): Promise<AgentCard> {
   const { value, violations } = readLeniently(AgentCardSchema, structuredClone(await current(found)), warnOf(place), {
@@ -87,8 +87,9 @@ interface Place {
 }
 
 /**
- * Decodes what an agent sent, as far as it can be read: what is invalid is filled in, or left out with what needs it. `warn` gets a
- * sentence for each of these, if the rest is valid. Violations name what was invalid first. It changes `value`.
+ * Decodes what an agent sent, as far as it can be read: what is invalid is filled in, or left out with what needs it.
+ * `warn` gets a sentence for each of these, if the rest is valid. Violations name what was invalid first. It changes
+ * `value`.
  */
 export function readLeniently<T>(
   schema: Schema<T>,

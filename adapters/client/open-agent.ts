@@ -17,8 +17,8 @@ export interface OpenAgent {
 }
 
 /**
- * Chooses an interface of the agent, and opens a connection to it, as documented at `connect`. Without a card, nothing is loaded that
- * reads one. If a WebSocket cannot send the headers, a `ws:` URL is only that of the card.
+ * Chooses an interface of the agent, and opens a connection to it, as documented at `connect`. Without a card, nothing
+ * is loaded that reads one. If a WebSocket cannot send the headers, a `ws:` URL is only that of the card.
  */
 export async function openAgentConnection(url: string, options: ConnectOptions, openers = OPENERS): Promise<OpenAgent> {
   const given = readBindings(options.bindings)

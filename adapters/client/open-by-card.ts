@@ -34,8 +34,9 @@ interface Connecting {
 }
 
 /**
- * Fetches the card, and opens its first interface that this client supports, may use and reaches. An interface that cannot be reached is
- * skipped with a warning. After such an address with TLS none without is tried. Throws as documented at `connect`.
+ * Fetches the card, and opens its first interface that this client supports, may use and reaches. An interface that
+ * cannot be reached is skipped with a warning. After such an address with TLS none without is tried. Throws as
+ * documented at `connect`.
  */
 export async function openByCard(
   url: string,
@@ -77,7 +78,10 @@ interface Skipped {
   readonly isOdd?: true
 }
 
-/** Opens an interface. Resolves with the reason if another may be used instead, since nothing was sent that the agent could process. */
+/**
+ * Opens an interface. Resolves with the reason if another may be used instead, since nothing was sent that the agent
+ * could process.
+ */
 async function openOffer(
   offer: UsableInterface,
   { url, card, options, openers, places }: Connecting,
@@ -122,7 +126,10 @@ function withoutTls(url: string, { binding, url: address }: UsableInterface): A2
   )
 }
 
-/** Options for a connection to a `ws:` URL, with the places that the card of its host names. Without a readable card, there is no scheme. */
+/**
+ * Options for a connection to a `ws:` URL, with the places that the card of its host names. Without a readable card,
+ * there is no scheme.
+ */
 export async function placedForSocket(url: string, options: ConnectOptions): Promise<PlacedOptions> {
   const card = await fetchCard(url, options).catch(error => {
     if (isA2AError(error)) return {}

@@ -3,8 +3,8 @@ import type { Opener, Openers } from './openers.ts'
 const HTTP: Omit<Opener, 'load'> = { lacks: { cookie: 'cookies of your own in browsers' } }
 
 /**
- * The bindings in browsers: those that need no optional peer, so that bundlers do not look for one. Agents that offer only gRPC are
- * called from Node. A page chooses no cookies, and its WebSockets have no headers.
+ * The bindings in browsers: those that need no optional peer, so that bundlers do not look for one. Agents that offer
+ * only gRPC are called from Node. A page chooses no cookies, and its WebSockets have no headers.
  */
 export const OPENERS: Openers = {
   '1.0': {

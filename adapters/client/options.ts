@@ -19,36 +19,40 @@ import type { BackOffOptions } from './retries/transport-state.ts'
 export type RequestHeaders = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)
 
 /**
- * Verifies the unvalidated JSON of a card from a URL, and returns the card: `cardVerifier({ jwksUrl })` of `taskchart/cards`. Rejects for
- * a card that is not trusted.
+ * Verifies the unvalidated JSON of a card from a URL, and returns the card: `cardVerifier({ jwksUrl })` of
+ * `taskchart/cards`. Rejects for a card that is not trusted.
  */
 export type VerifyCard = (card: unknown, url: string) => Promise<AgentCard>
 
 /** The options of `connect`. */
 export interface ConnectOptions {
   /**
-   * Headers of every request, or of a WebSocket's handshake, such as `authorization`; over gRPC they are metadata. A function is
-   * called for each request. They are sent to the origin of the given URL, and to `credentialOrigins`. A request for the card has
-   * them only if it is refused without. In browsers, WebSockets cannot send headers, so another binding is used.
+   * Headers of every request, or of a WebSocket's handshake, such as `authorization`; over gRPC they are metadata. A
+   * function is called for each request. They are sent to the origin of the given URL, and to `credentialOrigins`. A
+   * request for the card has them only if it is refused without. In browsers, WebSockets cannot send headers, so
+   * another binding is used.
    */
   readonly headers?: RequestHeaders
-  /** An API key or a token, which is sent as the card's security scheme says. A header in `headers` with the same name takes precedence. */
+  /**
+   * An API key or a token, which is sent as the card's security scheme says. A header in `headers` with the same name
+   * takes precedence.
+   */
   readonly credentials?: ClientCredentials
   /**
-   * Other origins that may receive `headers` and `credentials`, if the agent's card names them: `https://agent.example:8443`. `ws:` and
-   * `grpc:` count as `http:`, `wss:` and `grpcs:` as `https:`. Default none.
+   * Other origins that may receive `headers` and `credentials`, if the agent's card names them:
+   * `https://agent.example:8443`. `ws:` and `grpc:` count as `http:`, `wss:` and `grpcs:` as `https:`. Default none.
    */
   readonly credentialOrigins?: readonly string[]
   /** URIs of extensions to activate, in addition to the reliability extension. */
   readonly extensions?: readonly string[]
   /**
-   * The bindings to use, the preferred one first: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON`, `GRPC`, or the URI of the WebSocket binding.
-   * Default: all, in the order of the agent's card.
+   * The bindings to use, the preferred one first: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON`, `GRPC`, or the URI of the
+   * WebSocket binding. Default: all, in the order of the agent's card.
    */
   readonly bindings?: readonly string[]
   /**
-   * Verifies the agent's card before it is used: `cardVerifier({ jwksUrl })` of `taskchart/cards`. The card is then also fetched for a
-   * `ws:` URL. Default: cards are not verified.
+   * Verifies the agent's card before it is used: `cardVerifier({ jwksUrl })` of `taskchart/cards`. The card is then
+   * also fetched for a `ws:` URL. Default: cards are not verified.
    */
   readonly verifyCard?: VerifyCard
   /** Limits for reading the agent's card. Each has a default. */
@@ -147,15 +151,15 @@ export function currentAddress(url: string, { places = [] }: PlacedOptions): str
 /** Secrets of the caller, which are sent where the agent's card says. */
 export interface ClientCredentials {
   /**
-   * An API key. The card's security scheme says where it goes: a header, the query, a cookie, or `Authorization: Bearer`. Without a
-   * scheme it is `Authorization: Bearer`.
+   * An API key. The card's security scheme says where it goes: a header, the query, a cookie, or `Authorization:
+   * Bearer`. Without a scheme it is `Authorization: Bearer`.
    */
   readonly apiKey?: string
   /** A bearer token, for the schemes of HTTP, OAuth 2.0 and OpenID Connect. */
   readonly bearer?: string
   /**
-   * Sends them only if the card has a scheme for them, or is itself refused without them. They are then left out for other origins,
-   * where `connect` otherwise rejects with Forbidden. Default false.
+   * Sends them only if the card has a scheme for them, or is itself refused without them. They are then left out for
+   * other origins, where `connect` otherwise rejects with Forbidden. Default false.
    */
   readonly onlyIfAsked?: boolean
 }

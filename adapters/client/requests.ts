@@ -45,8 +45,8 @@ export interface ClientRequest {
   /** Whether the request changes something and has no answer yet, so that its outcome is unknown. */
   readonly isOpenQuestion: boolean
   /**
-   * The frame that resumes the request exactly on a new connection. `undefined` if it cannot be resumed: then it is unknown whether the
-   * agent received the request. `reliable`: the agent has the reliability extension.
+   * The frame that resumes the request exactly on a new connection. `undefined` if it cannot be resumed: then it is
+   * unknown whether the agent received the request. `reliable`: the agent has the reliability extension.
    */
   again(reliable: boolean): RequestFrame | undefined
   /** Returns whether the result could be read. An event of a stream that cannot be read is skipped. */
@@ -150,7 +150,9 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     return this.#hasRead ? undefined : this.#skipped
   }
 
-  /** Whether the agent answered with a message, the task has ended or waits for its client, or nothing could be read. */
+  /**
+   * Whether the agent answered with a message, the task has ended or waits for its client, or nothing could be read.
+   */
   get mayEnd(): boolean {
     return (
       this.#isAnswered ||
@@ -227,7 +229,10 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     if ('error' in this.#end) throw this.#end.error
   }
 
-  /** Ends where SendStreamingMessage ends: when the client has to act. Its resumption is a subscription, which does not end there. */
+  /**
+   * Ends where SendStreamingMessage ends: when the client has to act. Its resumption is a subscription, which does not
+   * end there.
+   */
   #isAtEnd(): boolean {
     if (this.#state === undefined) return false
     return (
@@ -266,7 +271,10 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   }
 }
 
-/** Reads an agent's result leniently, with warnings. Throws InvalidAgentResponse with the field if it does not match the method. */
+/**
+ * Reads an agent's result leniently, with warnings. Throws InvalidAgentResponse with the field if it does not match the
+ * method.
+ */
 export function validAnswer<T>(schema: Schema<T>, value: unknown, url: string, known: KnownTask = {}): T {
   const { value: valid, violations } = readLeniently(schema, value, warnOf(url), { known })
   if (!violations) return valid

@@ -21,7 +21,9 @@ export function mention(oddity: string): void {
   for (const collect of collectors) collect(oddity)
 }
 
-/** Collects the oddities of all agents, in place of warnings, until `stop`. `take` returns those since its last call. */
+/**
+ * Collects the oddities of all agents, in place of warnings, until `stop`. `take` returns those since its last call.
+ */
 export function collectOddities(): { take(): string[]; stop(): void } {
   const [seen, fresh] = [new Set<string>(), [] as string[]]
   const collect = (oddity: string) => {

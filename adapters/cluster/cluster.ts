@@ -20,8 +20,8 @@ export interface PostgresNodeOptions {
   /** Where it listens for them. Default: host and port of `address`. */
   readonly listen?: { readonly host: string; readonly port: number }
   /**
-   * A text that all nodes know, by which they recognise each other, of at least 16 characters. It is never sent. Default on a loopback
-   * address: one that the first node makes and stores in the database.
+   * A text that all nodes know, by which they recognise each other, of at least 16 characters. It is never sent.
+   * Default on a loopback address: one that the first node makes and stores in the database.
    */
   readonly secret?: string | undefined
   /** The schema of the tables, created if needed. Default `taskchart`. */
@@ -33,13 +33,16 @@ export interface PostgresNodeOptions {
   /** Whether the node takes shards. One without forwards every change. Default true. */
   readonly takesShards?: boolean
   readonly logger?: Logger
-  /** Of this process; its time need not be that of other nodes, but nobody may set it while it runs. Default: one that goes on when the machine's clock is set. */
+  /**
+   * Of this process; its time need not be that of other nodes, but nobody may set it while it runs. Default: one that
+   * goes on when the machine's clock is set.
+   */
   readonly clock?: Clock
 }
 
 /**
- * One node of a cluster whose store is a PostgreSQL database. Give it to `createRuntime({ cluster: node, store: node.store })`, then call
- * `node.open()`. Rejects with StorageError for a database that cannot be used.
+ * One node of a cluster whose store is a PostgreSQL database. Give it to `createRuntime({ cluster: node, store:
+ * node.store })`, then call `node.open()`. Rejects with StorageError for a database that cannot be used.
  */
 export async function postgresNode(place: string | PostgresPool, options: PostgresNodeOptions): Promise<ClusterNode> {
   const {

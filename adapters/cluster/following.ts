@@ -29,9 +29,9 @@ export interface FollowingServices {
 }
 
 /**
- * Brings the events of other nodes' tasks to the listeners of this node. A task is followed at its owner, and at the next owner when it
- * moves. Each time it begins with the task's newest generation. Listeners read what they have missed from the store, so a failed node
- * leaves no gap and no repeat.
+ * Brings the events of other nodes' tasks to the listeners of this node. A task is followed at its owner, and at the
+ * next owner when it moves. Each time it begins with the task's newest generation. Listeners read what they have missed
+ * from the store, so a failed node leaves no gap and no repeat.
  */
 export class Following {
   readonly #services: FollowingServices

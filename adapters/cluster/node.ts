@@ -47,8 +47,8 @@ export interface NodeOptions {
 }
 
 /**
- * One node of a cluster: a runtime for the contexts of its shards, and a way to the nodes of the others. A caller may use any node. Its
- * node checks the call, asks the owner for the change alone, and follows and reads the task itself.
+ * One node of a cluster: a runtime for the contexts of its shards, and a way to the nodes of the others. A caller may
+ * use any node. Its node checks the call, asks the owner for the change alone, and follows and reads the task itself.
  */
 export class ClusterNode implements Cluster {
   /** The store for this node's runtime. */
@@ -271,7 +271,10 @@ export class ClusterNode implements Cluster {
     return link
   }
 
-  /** Erases data while the other nodes withhold it. A node that does not answer in time is ignored: its later commits lose their race. */
+  /**
+   * Erases data while the other nodes withhold it. A node that does not answer in time is ignored: its later commits
+   * lose their race.
+   */
   async #erase(whose: Erasure, erase: () => Promise<boolean>): Promise<boolean> {
     const { placement, address } = this.#options
     const ends = await Promise.all(
@@ -286,7 +289,10 @@ export class ClusterNode implements Cluster {
     }
   }
 
-  /** Resolves when a node withholds data, with a function that reports their erasure, and waits until the node has done the same. */
+  /**
+   * Resolves when a node withholds data, with a function that reports their erasure, and waits until the node has done
+   * the same.
+   */
   #withheldAt(node: string, whose: Erasure): Promise<(erased: boolean) => Promise<void>> {
     return new Promise(withheld => {
       const ended = new Promise<void>(resolve => {

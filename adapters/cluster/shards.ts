@@ -71,7 +71,10 @@ export class Shards {
     return shard === undefined || shards.includes(shard)
   }
 
-  /** The store as this node may use it: wakes and open webhooks are those of its shards, and commits to others are refused with `NOT_OWNER`. */
+  /**
+   * The store as this node may use it: wakes and open webhooks are those of its shards, and commits to others are
+   * refused with `NOT_OWNER`.
+   */
   viewOf(store: Store): Store {
     return {
       ...store,

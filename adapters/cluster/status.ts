@@ -13,7 +13,10 @@ const SIGN_MS = 500
 /** The owner of shards in the status: a server without `--node` has them all. */
 export const SINGLE_SERVER = 'a server without --node'
 
-/** Reads the nodes of a database and the owners of its shards, in about half a second. Rejects with StorageError for a database without tables of taskchart. */
+/**
+ * Reads the nodes of a database and the owners of its shards, in about half a second. Rejects with StorageError for a
+ * database without tables of taskchart.
+ */
 export async function clusterStatus(url: string, schema = 'taskchart'): Promise<ClusterStatus> {
   return withSession(url, schema, async session => {
     await checkTables(session, schema, placeName(url, 'clusterStatus'))
@@ -55,7 +58,10 @@ export function isSettled({ nodes, shards }: ClusterStatus): boolean {
   return shards.every(({ shard, owner }) => owner !== undefined && owner === wanted[shard])
 }
 
-/** A task in a database of a cluster: its shard, and its life in milliseconds since 1970; `untilMs` is `undefined` for a live one. */
+/**
+ * A task in a database of a cluster: its shard, and its life in milliseconds since 1970; `untilMs` is `undefined` for a
+ * live one.
+ */
 interface TaskPlace {
   readonly shard: number
   readonly fromMs: number
@@ -147,7 +153,10 @@ export interface OwnershipPeriod {
   readonly untilMs: number | undefined
 }
 
-/** The owners of a shard during the life of a task, oldest first. `untilMs`: its end, `undefined` for a live task. Times in milliseconds since 1970. */
+/**
+ * The owners of a shard during the life of a task, oldest first. `untilMs`: its end, `undefined` for a live task. Times
+ * in milliseconds since 1970.
+ */
 export function wayOf(tenures: readonly Tenure[], fromMs: number, untilMs?: number): OwnershipPeriod[] {
   // A task that ends in the millisecond in which it began was on a node too.
   const lastMs = Math.max(untilMs ?? Infinity, fromMs + 1)

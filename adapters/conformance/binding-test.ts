@@ -119,7 +119,9 @@ export class BindingTest {
     }
   }
 
-  /** Sends a request, and returns the result. After a refusal, the requirements `ids` are not met, and the move ends. */
+  /**
+   * Sends a request, and returns the result. After a refusal, the requirements `ids` are not met, and the move ends.
+   */
   async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: WireTerms): Promise<T> {
     const outcome = await this.ask(ids, method, params, terms)
     if ('result' in outcome) return outcome.result as T

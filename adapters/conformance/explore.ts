@@ -48,8 +48,8 @@ interface Opening {
 }
 
 /**
- * Makes all moves of the chart in the states that the server reaches. Its behaviour is unknown: so each opening is made, and repeated as
- * long as moves remain in the states that it has reached. Ends at the bounds of the trial.
+ * Makes all moves of the chart in the states that the server reaches. Its behaviour is unknown: so each opening is
+ * made, and repeated as long as moves remain in the states that it has reached. Ends at the bounds of the trial.
  */
 export class Exploration {
   readonly #trial: BindingTest

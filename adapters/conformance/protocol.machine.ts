@@ -73,8 +73,9 @@ const begun = {
 } as const
 
 /**
- * The protocol of one task from the view of a client that knows nothing about the server (§4.1.3). Events are observations; one that
- * is not accepted is an illegal transition of the task. The `meta` of each state lists its moves in order, with their expected errors.
+ * The protocol of one task from the view of a client that knows nothing about the server (§4.1.3). Events are
+ * observations; one that is not accepted is an illegal transition of the task. The `meta` of each state lists its moves
+ * in order, with their expected errors.
  *
  * `unopened` is the state without a task; its moves need none. The last moves of the other states change the task.
  */

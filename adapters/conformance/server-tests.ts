@@ -71,9 +71,9 @@ const BOUNDS: TestBounds = { answerMs: 10_000, requests: 500, tasks: 80, totalMs
 const MOST_TEXTS = 5
 
 /**
- * Tests any A2A server over every binding that its card offers, without knowledge of its agent. Throws TypeError for an invalid URL or
- * binding. Throws A2AError as `connect` does: if the server is unreachable, has no card or no interface of A2A 1.0, and Unauthenticated if
- * it requires credentials.
+ * Tests any A2A server over every binding that its card offers, without knowledge of its agent. Throws TypeError for an
+ * invalid URL or binding. Throws A2AError as `connect` does: if the server is unreachable, has no card or no interface
+ * of A2A 1.0, and Unauthenticated if it requires credentials.
  */
 export async function testServer(url: string, options: ServerTestOptions = {}): Promise<ServerTest> {
   const {
@@ -306,7 +306,10 @@ const CALLERS: Loaders = {
   GRPC: async () => (await import('./callers/grpc-caller.ts')).grpcCaller
 }
 
-/** A function that opens a caller of an interface, or the reason why there is none. Credentials are sent only where `connect` sends them. */
+/**
+ * A function that opens a caller of an interface, or the reason why there is none. Credentials are sent only where
+ * `connect` sends them.
+ */
 export async function callerFor(
   { binding, url }: { binding: Binding; url: string },
   { requestedUrl, access, extensions }: ServerTestTerms,

@@ -44,12 +44,13 @@ type Ended =
   | { readonly error: Pick<A2AErrorOptions, 'metadata'> & { readonly code: ErrorCode; readonly message: string } }
 
 /**
- * Delegates a task to another agent, for work that is a function or generator. The agent's progress and artifacts are forwarded to the
- * calling task. Its questions become questions of that task, and the answers are sent to the agent. If the task is canceled or ends,
- * the agent's task is canceled. Resolves with the agent's result. Rejects with an A2AError that names the agent and the reason, or
- * with DeadlineExceeded after `deadlineMs`.
+ * Delegates a task to another agent, for work that is a function or generator. The agent's progress and artifacts are
+ * forwarded to the calling task. Its questions become questions of that task, and the answers are sent to the agent. If
+ * the task is canceled or ends, the agent's task is canceled. Resolves with the agent's result. Rejects with an
+ * A2AError that names the agent and the reason, or with DeadlineExceeded after `deadlineMs`.
  *
- * It is a step: when the work runs again, a completed delegation returns its stored result, and a pending one is resumed.
+ * It is a step: when the work runs again, a completed delegation returns its stored result, and a pending one is
+ * resumed.
  */
 export function delegate(
   work: Pick<WorkArguments, 'step' | 'spawn'>,
@@ -113,7 +114,10 @@ interface ForwardOptions {
   readonly artifacts?: boolean
 }
 
-/** Forwards events and questions of another agent to the work of a function or generator. `key` identifies the delegation in its task. */
+/**
+ * Forwards events and questions of another agent to the work of a function or generator. `key` identifies the
+ * delegation in its task.
+ */
 function forwardEvents(self: AnyActorRef, key: string, title: string, options: ForwardOptions): RemoteTaskListener {
   const { progress: forwardsProgress = true, artifacts: forwardsArtifacts = true } = options
   const work = self._parent

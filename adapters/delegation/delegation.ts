@@ -52,9 +52,9 @@ const LAST_LOOK_MS = 30_000
 const AT_ONCE = 32
 
 /**
- * A task of another agent on behalf of a task of this runtime. It is opened once, followed to its end across lost connections and restarts,
- * given the answers to its questions, and canceled when it is no longer needed. Forwarded events are recorded in the journal in the
- * same turn, so that none is forwarded twice or lost.
+ * A task of another agent on behalf of a task of this runtime. It is opened once, followed to its end across lost
+ * connections and restarts, given the answers to its questions, and canceled when it is no longer needed. Forwarded
+ * events are recorded in the journal in the same turn, so that none is forwarded twice or lost.
  */
 export class Delegation {
   readonly #options: DelegationOptions

@@ -17,11 +17,12 @@ export type RemoteAgent = RemoteLogic<RemoteResult>
 const agents = new PrivateProperty<RemoteAgent, PooledClient>(Symbol.for('taskchart.remote.1'))
 
 /**
- * Another agent as an actor of a chart. Provide it by `setupWork({ actors: { hotel: remoteAgent('http://…') } })`, and invoke it by
- * `invoke: { src: 'hotel', input: { message: 'a room in Helsinki' }, onDone, onError }`. It sends `RemoteEvent`s to the chart and accepts
- * `RemoteAnswer`s. Its output is a `RemoteResult`; its error is an A2AError with the reason. The task is canceled when the actor stops, and
- * resumed after a restart of the process. The options are those of `connect`; all tasks of one `remoteAgent` share a connection. Throws
- * TypeError for an invalid URL and for unknown bindings.
+ * Another agent as an actor of a chart. Provide it by `setupWork({ actors: { hotel: remoteAgent('http://…') } })`, and
+ * invoke it by `invoke: { src: 'hotel', input: { message: 'a room in Helsinki' }, onDone, onError }`. It sends
+ * `RemoteEvent`s to the chart and accepts `RemoteAnswer`s. Its output is a `RemoteResult`; its error is an A2AError
+ * with the reason. The task is canceled when the actor stops, and resumed after a restart of the process. The options
+ * are those of `connect`; all tasks of one `remoteAgent` share a connection. Throws TypeError for an invalid URL and
+ * for unknown bindings.
  */
 export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAgent {
   checkConnect(url, options, 'remoteAgent', { ...CONNECT_OPTIONS, name: textSuchAs("'the hotel desk'") })

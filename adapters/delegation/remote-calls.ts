@@ -29,9 +29,10 @@ interface Opening {
 }
 
 /**
- * Sends the message that opens a task, and forwards its events until the task ends or asks, or the stream ends. If the message may have
- * been sent before, or its connection was lost, the task is first looked up in the agent's list. An agent that processes a
- * resent message once opens one task in any case; another agent does so only if it lists its tasks.
+ * Sends the message that opens a task, and forwards its events until the task ends or asks, or the stream ends. If the
+ * message may have been sent before, or its connection was lost, the task is first looked up in the agent's list. An
+ * agent that processes a resent message once opens one task in any case; another agent does so only if it lists its
+ * tasks.
  */
 export async function openTask(opening: Opening): Promise<void> {
   const { client, message, isAgain, signal, checkWanted, identify, isKnown, take } = opening
@@ -96,7 +97,9 @@ export async function deliverAnswer(delivery: Delivery): Promise<string | undefi
   }
 }
 
-/** Whether an answer has reached its task: it is in the history, or, without a history, the task's status has changed. */
+/**
+ * Whether an answer has reached its task: it is in the history, or, without a history, the task's status has changed.
+ */
 async function isDelivered({ client, answer, messageId, taskId, signal }: Delivery): Promise<boolean> {
   const { status, history = [] } = await client.getTask({ id: taskId }, { signal })
   if (history.length > 0) return history.some(message => message.messageId === messageId)

@@ -139,8 +139,8 @@ type TaskResponse = Exclude<StreamResponse, { message: unknown }>
 const NOTHING: ForwardedParts = { count: 0, digest: '' }
 
 /**
- * The news in an event of the agent's task, which are recorded as forwarded. An event is news unless its generation is known. In a
- * snapshot of the task, a different status is news, and so are the parts after those that were forwarded.
+ * The news in an event of the agent's task, which are recorded as forwarded. An event is news unless its generation is
+ * known. In a snapshot of the task, a different status is news, and so are the parts after those that were forwarded.
  */
 export function newsIn(event: TaskResponse, record: RecordKeeper): News[] {
   const { generation } = taskReferenceOf(event)
@@ -190,8 +190,8 @@ function following(digest: string, parts: readonly Part[]): string {
 export type RemoteAsking = Extract<RemoteEvent, RemoteQuestion>
 
 /**
- * The events of a delegated task for the chart that started it. Declare them among the chart's events:
- * `setupWork({ types: { events: {} as RemoteEvent }, actors: { hotel: remoteAgent(…) } })`. `onDone` and `onError` report its end.
+ * The events of a delegated task for the chart that started it. Declare them among the chart's events: `setupWork({
+ * types: { events: {} as RemoteEvent }, actors: { hotel: remoteAgent(…) } })`. `onDone` and `onError` report its end.
  */
 export type RemoteEvent =
   /** The agent has accepted the task, works, or works again after a question. */

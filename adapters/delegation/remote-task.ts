@@ -143,7 +143,10 @@ export interface RemoteInput {
   readonly contextId?: string
   /** Tasks of that agent that the message refers to. */
   readonly referenceTaskIds?: readonly string[]
-  /** The time limit of the task, in milliseconds: then it is canceled, and the actor fails with DeadlineExceeded. Default: none. */
+  /**
+   * The time limit of the task, in milliseconds: then it is canceled, and the actor fails with DeadlineExceeded.
+   * Default: none.
+   */
   readonly deadlineMs?: number
 }
 

@@ -19,7 +19,10 @@ export interface AgentChart {
   readonly machine: AnyStateMachine
 }
 
-/** The charts of an agent: the author's, then taskchart's own for the negotiation, tasks and contexts. A function has no chart. */
+/**
+ * The charts of an agent: the author's, then taskchart's own for the negotiation, tasks and contexts. A function has no
+ * chart.
+ */
 export function chartsOf({ work, negotiate }: Agent): AgentChart[] {
   const own = isChart(work) ? [{ id: 'work' as const, title: 'The work', machine: work }, ...childrenOf(work)] : []
   const negotiation = { id: 'negotiation' as const, title: 'The negotiation', machine: negotiationMachine }
@@ -47,11 +50,20 @@ function isChart(logic: unknown): logic is AnyStateMachine {
 
 /** The transitions that tasks took in a chart. */
 export interface Heat {
-  /** Each transition of the chart, in its order; `count` is 0 if no task took it. `tested`: whether a test takes it, if that is known. */
+  /**
+   * Each transition of the chart, in its order; `count` is 0 if no task took it. `tested`: whether a test takes it, if
+   * that is known.
+   */
   readonly transitions: readonly { readonly name: string; readonly count: number; readonly tested?: boolean }[]
-  /** The states that were left, in the order of the chart: how often that was timed, and the mean time in the state before, in milliseconds. */
+  /**
+   * The states that were left, in the order of the chart: how often that was timed, and the mean time in the state
+   * before, in milliseconds.
+   */
   readonly states: readonly { readonly state: string; readonly waits: number; readonly meanMs: number }[]
-  /** Pairs of transitions that followed each other, the most frequent first; `previous` is `the start` before the first. Those after a restart are left out. */
+  /**
+   * Pairs of transitions that followed each other, the most frequent first; `previous` is `the start` before the first.
+   * Those after a restart are left out.
+   */
   readonly pairs: readonly { readonly previous: string; readonly taken: string; readonly count: number }[]
 }
 

@@ -6,9 +6,10 @@ import { CHART_STYLE, type CutText } from './style.ts'
 import { element, formatDecimal, svgText } from './svg-element.ts'
 
 /**
- * Draws a chart as a self-contained SVG, with a light and a dark theme. Each state is a `<g data-state>` with its id, and each transition a
- * `<g data-transition>` with its name (`transitionName`). The classes `active`, `visited`, `taken` and `uncovered` highlight them. Texts of
- * the chart are escaped. The same chart gives the same drawing. Rejects with TypeError without elkjs, an optional peer.
+ * Draws a chart as a self-contained SVG, with a light and a dark theme. Each state is a `<g data-state>` with its id,
+ * and each transition a `<g data-transition>` with its name (`transitionName`). The classes `active`, `visited`,
+ * `taken` and `uncovered` highlight them. Texts of the chart are escaped. The same chart gives the same drawing.
+ * Rejects with TypeError without elkjs, an optional peer.
  */
 export async function drawChart(machine: AnyStateMachine): Promise<string> {
   const outline = outlineOf(machine)
@@ -51,7 +52,10 @@ function summaryOf({ states: [root, ...states], transitions }: ChartOutline): st
   return `${states.length} states and ${transitions.length} transitions.${beginning} ${transitions.map(({ name }) => `${name}.`).join(' ')}`
 }
 
-/** The part of a transition on one arrow: its line, hidden if another transition has already drawn it, and its label, if any. */
+/**
+ * The part of a transition on one arrow: its line, hidden if another transition has already drawn it, and its label, if
+ * any.
+ */
 interface Drawn {
   readonly transition: OutlineTransition
   readonly parts: readonly string[]
@@ -171,7 +175,9 @@ const RADIUS = 7
 const HEAD_LENGTH = 9
 const HEAD_WIDTH = 8
 
-/** The path of an arrow through these points, with round corners. It ends within the head, and has a gap for its label. */
+/**
+ * The path of an arrow through these points, with round corners. It ends within the head, and has a gap for its label.
+ */
 export function arrowLine(points: readonly Point[], label?: Rectangle): string {
   const [start, ...others] = points
   if (!start) return ''

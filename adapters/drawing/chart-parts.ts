@@ -16,7 +16,10 @@ interface Trigger {
 /** The event that takes a chart to a state with a `route`. */
 const ROUTE = 'xstate.route'
 
-/** An event in words: `after step`, `paint is done`, `route`. Actors without an id from the author have the name of their logic. */
+/**
+ * An event in words: `after step`, `paint is done`, `route`. Actors without an id from the author have the name of
+ * their logic.
+ */
 export function eventName(type: string, invoked: readonly Invoked[] = []): string {
   if (type === ROUTE) return 'route'
   const [, kind, of, rest = ''] = /^xstate\.(after|done|error|snapshot)\.(?:(actor|state)\.)?(.*)$/s.exec(type) ?? []
@@ -27,7 +30,9 @@ export function eventName(type: string, invoked: readonly Invoked[] = []): strin
   return kind === 'done' ? `${who} is done` : `${who} fails`
 }
 
-/** Whether an actor's id or logic name is the author's. XState generates `0.light.on` and `xstate.invoke.0.light.on`. */
+/**
+ * Whether an actor's id or logic name is the author's. XState generates `0.light.on` and `xstate.invoke.0.light.on`.
+ */
 export function isAuthorName(name: unknown): name is string {
   return typeof name === 'string' && !/^(?:xstate\.invoke\.)?\d+\./.test(name)
 }
@@ -37,12 +42,18 @@ export function isRoute({ eventType, guard }: Trigger): boolean {
   return eventType === ROUTE && Object(partsOf(guard)[0]).name === 'routeMatches'
 }
 
-/** The author's guard of a transition. XState adds a guard to each `route`, which compares the event's `to` with the state's id, and `setupWork` to answers. */
+/**
+ * The author's guard of a transition. XState adds a guard to each `route`, which compares the event's `to` with the
+ * state's id, and `setupWork` to answers.
+ */
 export function authorsGuard(transition: Trigger): unknown {
   return isRoute(transition) ? partsOf(transition.guard)[1] : writtenGuard(transition.guard)
 }
 
-/** The name of a guard, with its static params (`says: yes`); `a condition` if it has none; combined guards as in `not isFull and isOpen`. */
+/**
+ * The name of a guard, with its static params (`says: yes`); `a condition` if it has none; combined guards as in `not
+ * isFull and isOpen`.
+ */
 export function guardName(guard: unknown): string {
   if (typeof guard === 'string') return guard
   const { type, params, guards, name } = Object(guard) as {

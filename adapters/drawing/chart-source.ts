@@ -8,14 +8,17 @@ type Config = Readonly<Record<string, unknown>>
 /** The first line of the text that {@link chartSource} writes. */
 export const SOURCE_BEGINS = '// Drawn by taskchart graph.'
 
-/** A JavaScript module that exports the chart as `machine`, for tools that read the source of charts, such as Stately's editor. */
+/**
+ * A JavaScript module that exports the chart as `machine`, for tools that read the source of charts, such as Stately's
+ * editor.
+ */
 export function chartSource(machine: AnyStateMachine): string {
   return `${SOURCE_BEGINS}\nimport { createMachine } from 'xstate'\n\nexport const machine = createMachine(${JSON.stringify(configOf(machine), null, 2)})\n`
 }
 
 /**
- * A chart as one literal for XState's `createMachine`, so that a tool needs to run no code. Actions, guards and actors are names, guards
- * with their static params; context, inputs and implementations are omitted.
+ * A chart as one literal for XState's `createMachine`, so that a tool needs to run no code. Actions, guards and actors
+ * are names, guards with their static params; context, inputs and implementations are omitted.
  */
 function configOf({ root }: AnyStateMachine): Config {
   return { id: root.id, ...stateConfig(root) }

@@ -5,8 +5,9 @@ import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf } from '.
 import { shownText } from './svg-element.ts'
 
 /**
- * Returns a function that decides whether an arrow points up in a drawing. Drawings are read downwards: the initial state comes first, then
- * the other states in the author's order. An arrow to an ancestor or a descendant does not point up.
+ * Returns a function that decides whether an arrow points up in a drawing. Drawings are read downwards: the initial
+ * state comes first, then the other states in the author's order. An arrow to an ancestor or a descendant does not
+ * point up.
  */
 function upwards(states: readonly OutlineState[]): (from: string, to: string) => boolean {
   const ranks = new Map<string, readonly number[]>()
@@ -289,7 +290,10 @@ export function baseLine(index: number): number {
   return 15 + index * LABEL_LINE
 }
 
-/** The label of a transition. The guard moves to a line of its own if one line would be too long; longer lines are truncated. */
+/**
+ * The label of a transition. The guard moves to a line of its own if one line would be too long; longer lines are
+ * truncated.
+ */
 function labelOf(labelled: LabelledTransition): TransitionLabel {
   const lines = linesOf(labelled)
     .flatMap(line => (widthOf(line, TEXT_SIZE) > LABEL_WIDTH ? line.split(/ (?=\[)/) : [line]))

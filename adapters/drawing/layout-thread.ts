@@ -8,7 +8,10 @@ export type LaidOut = { readonly laid: ElkNode } | { readonly failure: string }
 
 /* c8 ignore start -- the thread ends with its process, before it could report coverage */
 
-/** The worker thread of a layout engine, whose package is in `workerData`. It answers graphs in the order in which they came. */
+/**
+ * The worker thread of a layout engine, whose package is in `workerData`. It answers graphs in the order in which they
+ * came.
+ */
 const Engine = createRequire(import.meta.url)(workerData as string) as new () => ELK
 const engine = new Engine()
 const port = parentPort as MessagePort

@@ -130,12 +130,15 @@ function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Rectan
 }
 
 /**
- * The hint of a command that lacks an optional peer. It names the peers of all commands that read an agent's file, so that one install is
- * enough.
+ * The hint of a command that lacks an optional peer. It names the peers of all commands that read an agent's file, so
+ * that one install is enough.
  */
 export const INSTALL_TOOLS = 'Install what the commands use: npm i -D tsx @xstate/graph elkjs'
 
-/** The layout engine, in a thread of its own: on the main thread its start and the layouts would block all tasks for a third of a second. */
+/**
+ * The layout engine, in a thread of its own: on the main thread its start and the layouts would block all tasks for a
+ * third of a second.
+ */
 export class LayoutThread {
   readonly #worker: Worker
   readonly #waiting: { readonly resolve: (laid: ElkNode) => void; readonly reject: (error: Error) => void }[] = []
@@ -163,7 +166,10 @@ export class LayoutThread {
     this.#worker.on('error', fail)
   }
 
-  /** Gives the graph with its places. Keeps the process alive until then. Rejects with TypeError without the engine, an optional peer. */
+  /**
+   * Gives the graph with its places. Keeps the process alive until then. Rejects with TypeError without the engine, an
+   * optional peer.
+   */
   layout(graph: ElkNode): Promise<ElkNode> {
     return new Promise((resolve, reject) => {
       if (this.#error) throw this.#error

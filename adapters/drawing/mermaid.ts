@@ -44,8 +44,8 @@ function boxOf(node: AnyStateNode, names: Names, indent: string): string[] {
 }
 
 /**
- * The arrows from a state. They stand outside of all states, since mermaid moves the ends of an arrow into the state that contains it.
- * Those to the state itself are one: of several, mermaid 11 draws one label.
+ * The arrows from a state. They stand outside of all states, since mermaid moves the ends of an arrow into the state
+ * that contains it. Those to the state itself are one: of several, mermaid 11 draws one label.
  */
 function arrowsOf(node: AnyStateNode, names: Names): string[] {
   const arrows = transitionsOf(node).flatMap(one => (one.target ?? []).map(end => ({ end, label: labelOf(one) })))
@@ -68,7 +68,10 @@ function namesOf(root: AnyStateNode): Names {
   return new Map(nodes.map((node, i) => [node, ids[i] as string]))
 }
 
-/** Words that mermaid does not take as ids, in any case: those of its state diagrams, then those of its sequence diagrams. */
+/**
+ * Words that mermaid does not take as ids, in any case: those of its state diagrams, then those of its sequence
+ * diagrams.
+ */
 const WORDS = new Set([
   'accdescr',
   'acctitle',
@@ -116,7 +119,10 @@ const WORDS = new Set([
   'title'
 ])
 
-/** An id for each text, of its letters and digits. No two are equal, and none is a word of mermaid's, or its name of a beginning or an end. */
+/**
+ * An id for each text, of its letters and digits. No two are equal, and none is a word of mermaid's, or its name of a
+ * beginning or an end.
+ */
 export function mermaidIds(texts: readonly string[]): string[] {
   const used = new Set([''])
   return texts.map(text => {
@@ -127,7 +133,9 @@ export function mermaidIds(texts: readonly string[]): string[] {
   })
 }
 
-/** Text for mermaid in one line. Characters that it may read as its own, or as Markdown, are written as numbers: `#59;`. */
+/**
+ * Text for mermaid in one line. Characters that it may read as its own, or as Markdown, are written as numbers: `#59;`.
+ */
 export function mermaidText(text: string): string {
   return shownText(text).replaceAll(MERMAIDS_OWN, character => `#${character.codePointAt(0)};`) || '#32;'
 }

@@ -31,8 +31,8 @@ function colours(theme: 0 | 1): string {
 }
 
 /**
- * The style of charts. The classes `active`, `visited`, `taken` and `uncovered` highlight states and transitions. Each colour is a custom
- * property that a page may set, such as `--chart-ink`; the defaults are for a drawing on its own.
+ * The style of charts. The classes `active`, `visited`, `taken` and `uncovered` highlight states and transitions. Each
+ * colour is a custom property that a page may set, such as `--chart-ink`; the defaults are for a drawing on its own.
  */
 export const CHART_STYLE = `
 .statechart{${colours(0)};font:${TEXT_SIZE}px system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif}
@@ -86,8 +86,8 @@ const WIDTH_OF_OTHERS = 0.64
 const BOLD = 1.18
 
 /**
- * The largest width of a text in pixels, in any font. No browser measures it, so this takes the widths of a wide font; letters that are not
- * Latin count as wider than a square.
+ * The largest width of a text in pixels, in any font. No browser measures it, so this takes the widths of a wide font;
+ * letters that are not Latin count as wider than a square.
  */
 export function widthOf(text: string, size: number, isBold = false): number {
   const parts = Array.from(text, character => BY_CHARACTER.get(character) ?? widthOfOther(character))

@@ -14,7 +14,10 @@ export function element(
   return content.length === 0 ? `<${opening}/>` : `<${opening}>${content.join('')}</${name}>`
 }
 
-/** Escaped text for an element: one line, without control and invisible characters, which XML forbids or readers do not see. */
+/**
+ * Escaped text for an element: one line, without control and invisible characters, which XML forbids or readers do not
+ * see.
+ */
 export function svgText(text: string): string {
   return escapeMarkup(shownText(text))
 }
@@ -29,7 +32,9 @@ export function formatDecimal(value: number): string {
   return String(Math.round(value * 10) / 10)
 }
 
-/** An attribute value that a parser reads back unchanged. Characters that XML forbids become the replacement character. */
+/**
+ * An attribute value that a parser reads back unchanged. Characters that XML forbids become the replacement character.
+ */
 export function attributeText(text: string): string {
   return escapeMarkup(text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')).replace(
     /[\t\n\r]/g,

@@ -34,7 +34,9 @@ export function isLoopback(host: string): boolean {
   return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))
 }
 
-/** The hosts and origins that a port accepts: that of the agent, of the page, of metrics, or of the link between nodes. */
+/**
+ * The hosts and origins that a port accepts: that of the agent, of the page, of metrics, or of the link between nodes.
+ */
 export interface AllowList {
   /** The accepted host names. Default: loopback names on a loopback address, any name on another. */
   readonly hosts?: Settings['hosts'] | undefined
@@ -42,15 +44,18 @@ export interface AllowList {
   readonly authenticate?: Settings['authenticate'] | undefined
   /** The origins of pages that may connect. */
   readonly origins?: Settings['origins'] | undefined
-  /** Whether pages of the port's own origin may connect: under a name in the Host rule, which is the default, under any name, or never. */
+  /**
+   * Whether pages of the port's own origin may connect: under a name in the Host rule, which is the default, under any
+   * name, or never.
+   */
   readonly ownPages?: 'named' | 'any' | 'none'
   /** The log for refused origins. */
   readonly logger?: Logger | undefined
 }
 
 /**
- * The Host rule, against DNS rebinding: only names in `hosts`, if given; else only loopback names on a loopback address. An unknown
- * local address counts as loopback if the agent has no `authenticate`.
+ * The Host rule, against DNS rebinding: only names in `hosts`, if given; else only loopback names on a loopback
+ * address. An unknown local address counts as loopback if the agent has no `authenticate`.
  */
 export function hostRefusal(
   host: string,
@@ -70,8 +75,8 @@ export function hostRefusal(
 }
 
 /**
- * The rule for pages: their origin is allowed, or is this server under a name that the Host rule accepts. A refused origin is logged once
- * for each allow-list.
+ * The rule for pages: their origin is allowed, or is this server under a name that the Host rule accepts. A refused
+ * origin is logged once for each allow-list.
  */
 export function originRefusal(
   origin: string | undefined,
@@ -127,7 +132,10 @@ export function queryRefusal(parameters: URLSearchParams): RefusedRequest | unde
   }
 }
 
-/** Authenticates a request by its headers, with no principal if everyone may call. Unknown callers and expired credentials are refused. */
+/**
+ * Authenticates a request by its headers, with no principal if everyone may call. Unknown callers and expired
+ * credentials are refused.
+ */
 export async function authenticateRequest(
   headers: () => Credentials['headers'],
   { authenticate, challenge, clock, limits, logger }: Settings
@@ -162,7 +170,10 @@ function unavailable(error: A2AError): RefusedRequest {
   return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
-/** A refusal in the form of 0.1, whose error data is an object, if the request may be of 0.1. `served` are the supported versions. */
+/**
+ * A refusal in the form of 0.1, whose error data is an object, if the request may be of 0.1. `served` are the supported
+ * versions.
+ */
 export function refusalForVersion(refusal: RefusedRequest, version: string, served: readonly string[]): RefusedRequest {
   const isOlder = served.includes('0.1') && (version.trim() === '' || normaliseVersion(version) === '0.1')
   if (!refusal.error || !isOlder) return refusal
@@ -191,7 +202,10 @@ export interface RequestTarget {
 /** A target in absolute form: scheme, host, and path with query. */
 const ABSOLUTE = /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<host>[^/?#]*)(?<rest>.*)$/is
 
-/** A path that URL parsing would change: with a backslash, or a segment `.` or `..`, encoded or not. A `%2f` does not end a segment. */
+/**
+ * A path that URL parsing would change: with a backslash, or a segment `.` or `..`, encoded or not. A `%2f` does not
+ * end a segment.
+ */
 const CHANGED_BY_PARSING = /^[^?#]*?(?:\\|\/(?:\.|%2e){1,2}(?:[/\\?#]|$))/i
 
 /** The supported values of Transfer-Encoding. */

@@ -5,8 +5,8 @@ import { DEFAULT_CHALLENGE } from '../../runtime/access/authentication.ts'
 import type { RefusedRequest } from './admission.ts'
 
 /**
- * Hono's Response, which its server sends without a Response of Node: with Node's own, a request takes a fifth longer. Hono also
- * replaces the global classes. A library must not do that, so they are restored.
+ * Hono's Response, which its server sends without a Response of Node: with Node's own, a request takes a fifth longer.
+ * Hono also replaces the global classes. A library must not do that, so they are restored.
  */
 export const LightResponse = lightResponse()
 
@@ -35,8 +35,8 @@ export function jsonAnswer(body: string, headers: AnswerHeaders = {}, status = 2
 }
 
 /**
- * The binding that determines the form of an error's body: a JSON-RPC response, or `google.rpc.Status`. REST of 0.3 also has the code and
- * the message of JSON-RPC, by which its clients know the error.
+ * The binding that determines the form of an error's body: a JSON-RPC response, or `google.rpc.Status`. REST of 0.3
+ * also has the code and the message of JSON-RPC, by which its clients know the error.
  */
 export type Form = 'JSONRPC' | 'HTTP+JSON' | 'HTTP+JSON 0.3'
 

@@ -3,9 +3,9 @@ import { createServer, type AddressInfo, type Server } from 'node:net'
 import type { Server as HttpServer } from 'node:http'
 
 /**
- * The number of sockets that listen on one port. Node accepts one connection of each in a round of the event loop. So a new connection
- * waits for as many rounds as there are others before it. Beside 25 connections that come again and again it waited 500 ms behind one
- * socket, 180 ms behind eight (Node 24; `npm run siege`).
+ * The number of sockets that listen on one port. Node accepts one connection of each in a round of the event loop. So a
+ * new connection waits for as many rounds as there are others before it. Beside 25 connections that come again and
+ * again it waited 500 ms behind one socket, 180 ms behind eight (Node 24; `npm run siege`).
  */
 const SOCKETS = 8
 
@@ -44,7 +44,10 @@ const CHOICES = {
   port: 'Choose another port, or 0 for a free one.'
 } as const
 
-/** The error for a place that cannot be bound: what is wrong, and what to do. It has the code of Node's error, which is its cause. */
+/**
+ * The error for a place that cannot be bound: what is wrong, and what to do. It has the code of Node's error, which is
+ * its cause.
+ */
 export function bindError(cause: unknown, place: ListenAddress): unknown {
   const fault = bindFault(cause, place)
   return fault
@@ -55,8 +58,9 @@ export function bindError(cause: unknown, place: ListenAddress): unknown {
 }
 
 /**
- * Binds the first free port of a range. Throws as `bindError` says if none is free. On Linux, from Node 22.12 on, further sockets listen
- * on the same port. Gives a function that stops all of them, closes their connections and resolves when they are closed.
+ * Binds the first free port of a range. Throws as `bindError` says if none is free. On Linux, from Node 22.12 on,
+ * further sockets listen on the same port. Gives a function that stops all of them, closes their connections and
+ * resolves when they are closed.
  */
 export async function bind(server: HttpServer, host: string, port: number, last: number): Promise<() => Promise<void>> {
   try {
@@ -90,7 +94,10 @@ async function freePort(host: string, port: number, last: number): Promise<numbe
   return port
 }
 
-/** Another socket that listens where the server does, whose connections are the server's; `undefined` where the system or Node cannot. */
+/**
+ * Another socket that listens where the server does, whose connections are the server's; `undefined` where the system
+ * or Node cannot.
+ */
 async function beside(server: HttpServer, host: string): Promise<Server | undefined> {
   const other = createServer({ allowHalfOpen: true, noDelay: true }, socket => server.emit('connection', socket))
   try {

@@ -15,7 +15,10 @@ export function sharedAbort(): AbortController {
 
 const signals = new PrivateProperty<Socket, AbortSignal>()
 
-/** Aborts when a connection is closed. All requests of a connection share the signal: creating one takes as long as reading a request. */
+/**
+ * Aborts when a connection is closed. All requests of a connection share the signal: creating one takes as long as
+ * reading a request.
+ */
 export function disconnectSignal(socket: Socket): AbortSignal {
   if (socket.destroyed) return AbortSignal.abort()
   const known = signals.get(socket)
@@ -40,11 +43,16 @@ export interface NodeResponse {
   readonly direct?: DirectResponse | undefined
 }
 
-/** A Node response and its connection. The response has no socket while an earlier one on the connection is incomplete. */
+/**
+ * A Node response and its connection. The response has no socket while an earlier one on the connection is incomplete.
+ */
 export interface DirectResponse {
   readonly response: ServerResponse
   readonly socket: Socket
-  /** Sends 100 to a client that waits for it, once its body is wanted. If another answer comes first, Node closes the connection after that. */
+  /**
+   * Sends 100 to a client that waits for it, once its body is wanted. If another answer comes first, Node closes the
+   * connection after that.
+   */
   invite?(): void
   /** Counts the request for its caller until the response ends. Returns a refusal if it is over the caller's share. */
   claim?(owner: Owner): RefusedRequest | undefined
@@ -52,7 +60,10 @@ export interface DirectResponse {
 
 const connections = new PrivateProperty<object, object>()
 
-/** An object that identifies the connection of a request, if known. A reference to the socket itself would keep it in memory. */
+/**
+ * An object that identifies the connection of a request, if known. A reference to the socket itself would keep it in
+ * memory.
+ */
 export function connectionOf({ direct, incoming }: NodeResponse): object | undefined {
   const socket = direct?.socket ?? incoming?.socket
   if (!socket) return undefined

@@ -21,7 +21,9 @@ export interface OfferedBindings {
   readonly interfaces?: readonly AgentInterface[] | undefined
 }
 
-/** The interfaces (§4.4.6) of an agent at an `http:` or `ws:` URL, in order of preference: 1.0 first, other places last. */
+/**
+ * The interfaces (§4.4.6) of an agent at an `http:` or `ws:` URL, in order of preference: 1.0 first, other places last.
+ */
 export function interfacesAt(
   address: string,
   { webSocket, http, dialects, interfaces = [] }: OfferedBindings
@@ -62,8 +64,9 @@ interface LocalAddress {
 }
 
 /**
- * The origin in a card without `publicUrl`, for a connection to a Node server. Its name is the requested one, if the Host rule
- * accepts it, else the local address. Its port is the one in `hosts`, else the local port, and never the request's.
+ * The origin in a card without `publicUrl`, for a connection to a Node server. Its name is the requested one, if the
+ * Host rule accepts it, else the local address. Its port is the one in `hosts`, else the local port, and never the
+ * request's.
  */
 export function connectionOrigin(
   name: string,
@@ -76,8 +79,9 @@ export function connectionOrigin(
 }
 
 /**
- * The same for a mounted handler, which knows no connection: the entry in `hosts`, with the default port of the scheme unless it has
- * one. Without `hosts` it is the request's own origin if that is loopback; else `undefined`, since it could be forged.
+ * The same for a mounted handler, which knows no connection: the entry in `hosts`, with the default port of the scheme
+ * unless it has one. Without `hosts` it is the request's own origin if that is loopback; else `undefined`, since it
+ * could be forged.
  */
 export function originMounted({ protocol, hostname, origin }: URL, hosts: Hosts): string | undefined {
   if (hosts) return originOf(protocol, hostname, hosts.get(hostname))

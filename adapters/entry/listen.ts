@@ -16,7 +16,10 @@ import { listenerOf } from './small-request.ts'
 export interface Address {
   /** 0 takes any free port. Default 4242 or, if it is in use, the next free one of the 19 after it. */
   readonly port?: number | undefined
-  /** The address to bind. Default `127.0.0.1`. Others need `authenticate`; `0.0.0.0` and `::` also need `publicUrl` or `hosts`. */
+  /**
+   * The address to bind. Default `127.0.0.1`. Others need `authenticate`; `0.0.0.0` and `::` also need `publicUrl` or
+   * `hosts`.
+   */
   readonly host?: string
 }
 
@@ -46,8 +49,8 @@ export function basePath(path: string): string {
 }
 
 /**
- * The URL of an agent, `http://127.0.0.1:4242/agent`, or `http://127.0.0.1:4242/` for the root. A path ends without a slash, because
- * frameworks such as Next.js redirect the other form, and clients follow no redirects.
+ * The URL of an agent, `http://127.0.0.1:4242/agent`, or `http://127.0.0.1:4242/` for the root. A path ends without a
+ * slash, because frameworks such as Next.js redirect the other form, and clients follow no redirects.
  */
 export function joinAgentUrl(origin: string, base: string): string {
   return `${origin}${base === '' ? '/' : base}`
@@ -78,8 +81,8 @@ export const FULL: RefusedRequest = refusalOf(
 export const PORTS = [4242, 4261] as const
 
 /**
- * Listens on a port, and answers with a handler; health checks with the runtime's `health`, or another. Resolves when it accepts
- * connections; throws TypeError as `checkHost` does.
+ * Listens on a port, and answers with a handler; health checks with the runtime's `health`, or another. Resolves when
+ * it accepts connections; throws TypeError as `checkHost` does.
  */
 export async function listen(
   { port, host = '127.0.0.1' }: Address,
@@ -125,7 +128,8 @@ export async function listen(
     inTurn.add(new ReceivedRequest(request, response, answering, waits))
   }
   server.on('request', (request: IncomingMessage, response: ServerResponse) => receive(request, response, false))
-  // The client waits for an invitation to send the body. Without this listener Node sends it before anything is decided.
+  // The client waits for an invitation to send the body. Without this listener Node sends it before anything is
+  // decided.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => receive(request, response, true))
   const [first, last] = port === undefined ? PORTS : [port, port]
   const close = await bind(server, host, first, last)
@@ -143,7 +147,10 @@ export async function listen(
   return { server, drain, close: () => (drain(), uncount(), close()) }
 }
 
-/** Throws TypeError for a public address without `authenticate`, and for all addresses at once without a URL for the card. */
+/**
+ * Throws TypeError for a public address without `authenticate`, and for all addresses at once without a URL for the
+ * card.
+ */
 export function checkHost(host: string, { settings: { authenticate, publicUrl, hosts } }: Runtime): void {
   if (!isLoopback(host) && !authenticate)
     throw new TypeError(
@@ -171,8 +178,8 @@ const HEALTH = '/healthz'
 const READY = '/readyz'
 
 /**
- * Answers a health check, by its status alone; `false` for any other request. `/healthz` is 200 while the process answers. `/readyz` is
- * 200 if the server accepts requests and its runtime is ready, else 503.
+ * Answers a health check, by its status alone; `false` for any other request. `/healthz` is 200 while the process
+ * answers. `/readyz` is 200 if the server accepts requests and its runtime is ready, else 503.
  */
 function answeredHealth(
   request: IncomingMessage,

@@ -24,9 +24,9 @@ interface Line {
 }
 
 /**
- * Answers the requests of one connection one at a time, in order (RFC 9112 §9.3.2). Node passes on every request of a chunk at once:
- * answered together, all answers would wait in memory for a client that may not read. With more than `most` requests waiting,
- * the connection is not read.
+ * Answers the requests of one connection one at a time, in order (RFC 9112 §9.3.2). Node passes on every request of a
+ * chunk at once: answered together, all answers would wait in memory for a client that may not read. With more than
+ * `most` requests waiting, the connection is not read.
  */
 export class InTurn {
   readonly #most: number
@@ -36,7 +36,10 @@ export class InTurn {
     this.#most = most
   }
 
-  /** Begins a request after the earlier responses have finished, unless the connection is closed, and ends it when its response has closed. */
+  /**
+   * Begins a request after the earlier responses have finished, unless the connection is closed, and ends it when its
+   * response has closed.
+   */
   add(request: Queued): void {
     const { socket, response } = request
     const line = this.#lineOf(socket)
@@ -65,7 +68,8 @@ export class InTurn {
     if (known) return known
     const line: Line = { isBusy: false, waiting: [] }
     this.#lines.set(socket, line)
-    // Node resumes the connection whenever a body is read, even after a pause in the same turn. Emitting `pause` stops it.
+    // Node resumes the connection whenever a body is read, even after a pause in the same turn. Emitting `pause` stops
+    // it.
     socket.on('resume', () => {
       if (line.waiting.length <= this.#most) return
       socket.pause()
@@ -76,8 +80,8 @@ export class InTurn {
 }
 
 /**
- * The requests that a server is answering. A small body arrives right after its request, so a request is passed on after that. If other
- * connections have requests too, it is passed on at the end of the round of the event loop.
+ * The requests that a server is answering. A small body arrives right after its request, so a request is passed on
+ * after that. If other connections have requests too, it is passed on at the end of the round of the event loop.
  */
 export class Answering {
   underWay = 0

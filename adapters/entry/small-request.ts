@@ -5,7 +5,8 @@ import { UNCOUNTED_BYTES } from '../../runtime/access/shares.ts'
 import type { DirectResponse, Handler, HttpRequest } from './connection.ts'
 import { onReceived } from '../../runtime/primitives/received.ts'
 
-// Hono's RESPONSE_ALREADY_SENT would be sent again if it is a light Response. Reading its body makes it an ordinary one.
+// Hono's RESPONSE_ALREADY_SENT would be sent again if it is a light Response. Reading its body makes it an ordinary
+// one.
 void RESPONSE_ALREADY_SENT.body
 
 export { RESPONSE_ALREADY_SENT }
@@ -23,7 +24,10 @@ function plainUrl(host: string, target: string): string | undefined {
   return last.url
 }
 
-/** A POST request with a small body, such as nearly every call of A2A, without a Request of Hono. It is read from Node's request. */
+/**
+ * A POST request with a small body, such as nearly every call of A2A, without a Request of Hono. It is read from Node's
+ * request.
+ */
 class SmallRequest implements HttpRequest {
   readonly method = 'POST'
   readonly headers: HttpRequest['headers']
@@ -81,7 +85,9 @@ class NodeHeaders {
   }
 }
 
-/** A request as a small one; undefined if it is another, if a header is given twice, or if its URL is not normalised. */
+/**
+ * A request as a small one; undefined if it is another, if a header is given twice, or if its URL is not normalised.
+ */
 function smallRequest(incoming: IncomingMessage): SmallRequest | undefined {
   const { headers, rawHeaders, method, url } = incoming
   const length = headers['content-length']
@@ -97,8 +103,8 @@ function smallRequest(incoming: IncomingMessage): SmallRequest | undefined {
 export type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse, direct: DirectResponse) => void
 
 /**
- * A listener for a handler. Small requests reach it without Hono, with which a task of SendMessage allocates 6 kB more (Node
- * 24; `npm run bench -- --only send` measures it). Their errors, and all other requests, pass through Hono.
+ * A listener for a handler. Small requests reach it without Hono, with which a task of SendMessage allocates 6 kB more
+ * (Node 24; `npm run bench -- --only send` measures it). Their errors, and all other requests, pass through Hono.
  */
 export function listenerOf(handler: Handler): NodeListener {
   return (incoming, outgoing, direct) => {

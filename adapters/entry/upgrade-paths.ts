@@ -26,8 +26,8 @@ interface AnsweringSocket extends Socket {
 }
 
 /**
- * Passes a request back to its server without its upgrade, for versions of Node that emit `upgrade` for every one. The body is
- * unread: it begins with `head`. Waits for earlier responses on the connection.
+ * Passes a request back to its server without its upgrade, for versions of Node that emit `upgrade` for every one. The
+ * body is unread: it begins with `head`. Waits for earlier responses on the connection.
  */
 export function replay(server: Server, request: IncomingMessage, socket: AnsweringSocket, head: Buffer): void {
   const { _httpMessage: earlier } = socket
@@ -62,9 +62,9 @@ export interface UpgradePaths {
 const PLACES = new WeakMap<Server, readonly UpgradePaths[]>()
 
 /**
- * Accepts WebSockets at a place of a listening server. `unknown` gets those that neither another place nor the app may want. Requests
- * for other upgrades are answered without an upgrade, unless the app listens for upgrades too. Returns the function that
- * releases the place.
+ * Accepts WebSockets at a place of a listening server. `unknown` gets those that neither another place nor the app may
+ * want. Requests for other upgrades are answered without an upgrade, unless the app listens for upgrades too. Returns
+ * the function that releases the place.
  */
 export function acceptUpgrades(
   server: Server,

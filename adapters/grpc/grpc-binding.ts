@@ -31,8 +31,8 @@ export interface GrpcOptions extends Address {
   /** 0 takes a free port. */
   readonly port: number
   /**
-   * The address in cards, `host:port`. Default: the host of the runtime's `publicUrl`, else the first of its `hosts`, else the bound
-   * address, with the bound port.
+   * The address in cards, `host:port`. Default: the host of the runtime's `publicUrl`, else the first of its `hosts`,
+   * else the bound address, with the bound port.
    */
   readonly url?: string
   /** TLS: credentials of `@grpc/grpc-js`. Default none. */
@@ -49,8 +49,9 @@ const OPTIONS: OptionKinds<GrpcOptions> = {
 const CONNECTIONS_REMEMBERED_MS = 24 * 60 * 60 * 1000
 
 /**
- * gRPC on its own port, through the official service: `serve(runtime, { port: 4242, grpc: grpc({ port: 50051 }) })`. The runtime's
- * `authenticate` identifies callers by their metadata, as it does by headers. Errors have their status and all details.
+ * gRPC on its own port, through the official service: `serve(runtime, { port: 4242, grpc: grpc({ port: 50051 }) })`.
+ * The runtime's `authenticate` identifies callers by their metadata, as it does by headers. Errors have their status
+ * and all details.
  */
 export function grpc(options: GrpcOptions): PortBinding {
   checkOptions(options, OPTIONS, 'grpc', 'grpc({ port: 50051 })')
@@ -152,7 +153,9 @@ const STREAMS: ReadonlySet<string> = new Set(
   Object.values(A2AService).flatMap(({ path, responseStream }) => (responseStream ? path : []))
 )
 
-/** Ends the stream of a call with Unauthenticated when its caller's credentials expire. Unary calls are not affected. */
+/**
+ * Ends the stream of a call with Unauthenticated when its caller's credentials expire. Unary calls are not affected.
+ */
 function endAt(expiresAtMs: number, call: GrpcCall, clock: Clock): void {
   if (!STREAMS.has(call.getPath())) return
   const timer = clock.setTimeout(() => {

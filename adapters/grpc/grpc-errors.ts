@@ -22,8 +22,9 @@ type Callback = (error: unknown, ...answer: unknown[]) => void
 type Method = (call: Call, callback?: Callback) => void
 
 /**
- * Wraps the official gRPC service (`grpcService`): errors get the status and all details of taskchart's own servers: ErrorInfo, BadRequest
- * and RetryInfo. On its own, the official service sends UNKNOWN, or no details, for errors that are not of the SDK's classes.
+ * Wraps the official gRPC service (`grpcService`): errors get the status and all details of taskchart's own servers:
+ * ErrorInfo, BadRequest and RetryInfo. On its own, the official service sends UNKNOWN, or no details, for errors that
+ * are not of the SDK's classes.
  */
 export function grpcErrors<Service extends object>(service: Service): Service & UntypedServiceImplementation {
   checkArgument(

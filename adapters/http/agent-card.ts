@@ -31,7 +31,10 @@ export class CardAnswers {
     this.#since = new Date(runtime.settings.clock.now())
   }
 
-  /** Answers with the card in the version `named`, the raw value from the request, which may be empty. `more`: headers of every answer. */
+  /**
+   * Answers with the card in the version `named`, the raw value from the request, which may be empty. `more`: headers
+   * of every answer.
+   */
   async card(
     request: HttpRequest,
     named: string,
@@ -51,7 +54,10 @@ export class CardAnswers {
     }
   }
 
-  /** Answers with a card from before 1.0. A request without a version gets all of them merged, since no members conflict. */
+  /**
+   * Answers with a card from before 1.0. A request without a version gets all of them merged, since no members
+   * conflict.
+   */
   oldCard(
     request: HttpRequest,
     named: string,
@@ -79,8 +85,9 @@ function requestedVersion(version: string): string {
 }
 
 /**
- * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and revalidated by its ETag or its date (§8.6.1):
- * `since`, the start of the server. `card` is JSON in the requested dialect, `more` the headers of every answer.
+ * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and revalidated by its ETag or its date
+ * (§8.6.1): `since`, the start of the server. `card` is JSON in the requested dialect, `more` the headers of every
+ * answer.
  */
 function cardAnswer(
   card: unknown,
@@ -173,9 +180,9 @@ export interface CardHandler {
 }
 
 /**
- * The agent's card (§8.2) for an app with its own routing, such as one with the servers of the official SDK: mount it at
- * `/.well-known/agent-card.json`. Like the cards of `serve`, it is signed if the runtime signs, and cacheable: it has
- * `Cache-Control`, `ETag` and `Last-Modified`. It ignores path and Host. Throws TypeError for invalid `interfaces`.
+ * The agent's card (§8.2) for an app with its own routing, such as one with the servers of the official SDK: mount it
+ * at `/.well-known/agent-card.json`. Like the cards of `serve`, it is signed if the runtime signs, and cacheable: it
+ * has `Cache-Control`, `ETag` and `Last-Modified`. It ignores path and Host. Throws TypeError for invalid `interfaces`.
  */
 export function cardHandler(runtime: Runtime, options: CardHandlerOptions): CardHandler {
   checkRuntime(runtime, 'cardHandler')

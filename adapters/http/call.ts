@@ -179,7 +179,9 @@ function queried(query: URLSearchParams, wanted: string): string {
   return ''
 }
 
-/** The delay of an answer that refuses a request over its quota, in milliseconds. The connection is blocked meanwhile. */
+/**
+ * The delay of an answer that refuses a request over its quota, in milliseconds. The connection is blocked meanwhile.
+ */
 const heldMs = jitter(200)
 
 /** Delays the answer to a request that a quota refuses, so that a client that keeps sending does not delay others. */

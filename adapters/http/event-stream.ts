@@ -33,8 +33,9 @@ export function* sentPieces(data: Iterable<string>, id: number | undefined): Gen
 }
 
 /**
- * The server-sent events to one client. Events of a few turns of the event loop are written together. While its sink is full,
- * {@link drained} makes senders wait. The connection of a client that reads nothing for {@link STREAM_STALL_MS} is closed.
+ * The server-sent events to one client. Events of a few turns of the event loop are written together. While its sink is
+ * full, {@link drained} makes senders wait. The connection of a client that reads nothing for {@link STREAM_STALL_MS}
+ * is closed.
  */
 export class EventStream {
   readonly #sink: StreamSink
@@ -49,7 +50,9 @@ export class EventStream {
   #drained: Promise<void> | undefined
   #wake = () => {}
 
-  /** `left` is called when the connection closes before the end. `takesComments` is false for a body that is not SSE. */
+  /**
+   * `left` is called when the connection closes before the end. `takesComments` is false for a body that is not SSE.
+   */
   constructor(sink: StreamSink, clock: Clock, left: () => void, allowsComments = true) {
     this.#allowsComments = allowsComments
     this.#sink = sink
@@ -73,7 +76,10 @@ export class EventStream {
     else if (!this.#isDue) this.#flushAfter(TURNS)
   }
 
-  /** Sends one text in pieces, as fast as the client reads. Other work runs between the pieces, and no comment is inserted. */
+  /**
+   * Sends one text in pieces, as fast as the client reads. Other work runs between the pieces, and no comment is
+   * inserted.
+   */
   async sendPieces(pieces: Iterable<string>): Promise<void> {
     const allowsComments = this.#allowsComments
     this.#allowsComments = false

@@ -43,8 +43,9 @@ export interface HandlerOptions {
   /** The path of the agent. Default `/`. */
   readonly path?: string
   /**
-   * The URL in the card, if it differs from the one that the handler sees: behind a proxy, or if the app strips a path. Default: the
-   * runtime's `publicUrl`, else the requested host in `hosts`, else the requested URL if it is a loopback one.
+   * The URL in the card, if it differs from the one that the handler sees: behind a proxy, or if the app strips a path.
+   * Default: the runtime's `publicUrl`, else the requested host in `hosts`, else the requested URL if it is a loopback
+   * one.
    */
   readonly url?: string
   /** Whether the URL also accepts WebSockets, so that the card lists them. Default false. */
@@ -70,9 +71,9 @@ const NOWHERE: RefusedRequest = { status: 421, message: NO_ADDRESS }
 const OLD_CARD_PATH = '/.well-known/agent.json'
 
 /**
- * The HTTP bindings of a runtime as one fetch handler: JSON-RPC at the path itself (§9), REST below it (§11), and a page for people.
- * The card is at its well-known path, below this path and on the host (§8.2). Streams are server-sent events. Other servers use it
- * through an adapter. Throws TypeError for invalid `interfaces`.
+ * The HTTP bindings of a runtime as one fetch handler: JSON-RPC at the path itself (§9), REST below it (§11), and a
+ * page for people. The card is at its well-known path, below this path and on the host (§8.2). Streams are server-sent
+ * events. Other servers use it through an adapter. Throws TypeError for invalid `interfaces`.
  */
 export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handler {
   checkRuntime(runtime, 'httpHandler')
@@ -193,7 +194,10 @@ function mountedHandler(
   const belowBase = memoizeLast(pathname => pathBelow(base, pathname))
   const addressOf = memoizeLast(url => new URL(url))
 
-  /** The Host rule for a request of an app: for its URL, which has the host of an absolute target, and for its Host header. */
+  /**
+   * The Host rule for a request of an app: for its URL, which has the host of an absolute target, and for its Host
+   * header.
+   */
   const mountedRefusal = (address: URL, host: string) =>
     hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)
 
@@ -246,7 +250,10 @@ function mountedHandler(
   return (request, served = {}) => Promise.resolve(answered(request, served))
 }
 
-/** The path below the base, with one leading slash and no trailing one; empty outside of the base. Joined URLs may have two slashes. */
+/**
+ * The path below the base, with one leading slash and no trailing one; empty outside of the base. Joined URLs may have
+ * two slashes.
+ */
 function pathBelow(base: string, pathname: string): string {
   const inside = pathname === base || pathname.startsWith(`${base}/`)
   if (!inside) return ''

@@ -33,8 +33,8 @@ export function wrongType(request: HttpRequest): A2AError {
 }
 
 /**
- * The HTTP status of a REST error, if it differs from the status of its code. A body that is not JSON gets 415 (RFC 9110 §15.5.16), as
- * over JSON-RPC; ContentTypeNotSupported for a part of a message keeps its A2A status.
+ * The HTTP status of a REST error, if it differs from the status of its code. A body that is not JSON gets 415 (RFC
+ * 9110 §15.5.16), as over JSON-RPC; ContentTypeNotSupported for a part of a message keeps its A2A status.
  */
 export function statusOfBody(error: unknown, request: HttpRequest): number | undefined {
   return isA2AError(error) && error.code === 'ContentTypeNotSupported' && !isJson(request) ? 415 : undefined
@@ -163,7 +163,9 @@ const ROUTES: readonly Route[] = [
 /** Every route may have a tenant as a prefix. */
 const TENANT = /^\/(?<tenant>[^/]+)(?<path>\/.*)$/
 
-/** Finds the route of a path. A list of methods: the path exists for these only. `undefined`: the path does not exist. */
+/**
+ * Finds the route of a path. A list of methods: the path exists for these only. `undefined`: the path does not exist.
+ */
 export function routeOf(verb: string, path: string): RoutedRequest | readonly string[] | undefined {
   const found = routeFrom(verb, path)
   if (found) return found
@@ -193,9 +195,9 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const REPLACEMENT = '\uFFFD'
 
 /**
- * Reads the body of a call: UTF-8 of at most `limit` bytes. No body is ''. Counts its bytes and schedules its parsing. Throws
- * TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Gives the text if the body has arrived and
- * may be parsed now, else a promise.
+ * Reads the body of a call: UTF-8 of at most `limit` bytes. No body is ''. Counts its bytes and schedules its parsing.
+ * Throws TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Gives the text if the
+ * body has arrived and may be parsed now, else a promise.
  */
 export function bodyOf(call: HttpCall, limit: number): Promise<string> | string {
   const length = call.request.headers.get('content-length')

@@ -60,7 +60,10 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
   }
 }
 
-/** The parameters of a request, whose tenant the call has from then on. A request that cannot be decoded counts against the quota. */
+/**
+ * The parameters of a request, whose tenant the call has from then on. A request that cannot be decoded counts against
+ * the quota.
+ */
 async function readRequest(runtime: Runtime, call: HttpCall, routed: RoutedRequest): Promise<object> {
   try {
     const tenant = routed.tenant === undefined ? undefined : decodePathText('tenant', routed.tenant)

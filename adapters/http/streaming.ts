@@ -30,8 +30,9 @@ const FIRST_EVENT_MS = 1000
 const EVENTS_PER_TURN = 32
 
 /**
- * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with an error that occurs before the first
- * event, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request expire.
+ * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with an error that occurs
+ * before the first event, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its
+ * request expire.
  */
 export async function streamAnswer(
   { settings: { clock } }: Runtime,
@@ -64,7 +65,10 @@ export async function streamAnswer(
   return response
 }
 
-/** Ends a stream when its client disconnects or its credentials expire. Without an expiry, the connection's signal is enough. */
+/**
+ * Ends a stream when its client disconnects or its credentials expire. Without an expiry, the connection's signal is
+ * enough.
+ */
 function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortController, 'signal' | 'abort'> {
   return direct && expiresAtMs === Infinity
     ? { signal: disconnectSignal(direct.socket), abort: () => {} }
@@ -105,7 +109,10 @@ function responseOf(
   }
 }
 
-/** Answers with JSON text in pieces, as fast as the client reads. A client that reads nothing is disconnected, as from a stream. */
+/**
+ * Answers with JSON text in pieces, as fast as the client reads. A client that reads nothing is disconnected, as from a
+ * stream.
+ */
 export function inPieces(
   { settings: { clock } }: Runtime,
   { served }: HttpCall,
@@ -141,7 +148,10 @@ interface Encoders {
   readonly encodeFirst: (event: object) => Iterable<string> | undefined
 }
 
-/** Sends every event, until the last or until the client disconnects. Throws `reason` if it is an A2AError that stopped the events. */
+/**
+ * Sends every event, until the last or until the client disconnects. Throws `reason` if it is an A2AError that stopped
+ * the events.
+ */
 async function sendEvents(
   first: ReturnType<Events['next']>,
   events: Events,

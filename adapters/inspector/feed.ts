@@ -4,8 +4,9 @@ import type { SeenNodes } from './nodes-seen.ts'
 import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 
 /*
- * The inspector's feed: messages from the hub to its pages, as JSON text frames on a WebSocket at `/inspector/feed?token=TOKEN`. Those
- * from pages to the hub are decoded at the end. Nothing of Node, so that code for the browser may import it.
+ * The inspector's feed: messages from the hub to its pages, as JSON text frames on a WebSocket at
+ * `/inspector/feed?token=TOKEN`. Those from pages to the hub are decoded at the end. Nothing of Node, so that code for
+ * the browser may import it.
  */
 
 /** A chart: one of taskchart's own, the work's, or that of an actor which the work invokes, by its source. */
@@ -16,8 +17,9 @@ export interface Chart {
   /** The title for people. */
   readonly title: string
   /**
-   * An `<svg>` element. Each state is a `<g data-state="ID">` with the id of its state node (`task.active.working`). Each transition is a
-   * `<g data-transition="NAME">` with its name in the coverage of `taskchart/testing`. All colours are CSS.
+   * An `<svg>` element. Each state is a `<g data-state="ID">` with the id of its state node (`task.active.working`).
+   * Each transition is a `<g data-transition="NAME">` with its name in the coverage of `taskchart/testing`. All colours
+   * are CSS.
    */
   readonly svg: string
   /** The chart as Mermaid text, to copy. */
@@ -38,11 +40,17 @@ export interface InspectedTask {
   /** Milliseconds since 1970. */
   readonly openedMs: number
   readonly changedMs: number
-  /** The start of the first text in the opening message, at most 80 characters, and the agreed terms; empty without both. */
+  /**
+   * The start of the first text in the opening message, at most 80 characters, and the agreed terms; empty without
+   * both.
+   */
   readonly title: string
 }
 
-/** One context, as of its last commit while the hub observes, or in memory when it began to. Others from before have tasks only. */
+/**
+ * One context, as of its last commit while the hub observes, or in memory when it began to. Others from before have
+ * tasks only.
+ */
 export interface InspectedContext {
   readonly contextId: string
   readonly owner: { readonly tenant: string; readonly principal: string }
@@ -56,8 +64,8 @@ export interface InspectedContext {
 }
 
 /**
- * A message of the watched context, in the order of arrival. Without a task it is here whole, without secrets. A client's message to a task
- * is in the history of the task; here is its place: the task, and its generation on arrival.
+ * A message of the watched context, in the order of arrival. Without a task it is here whole, without secrets. A
+ * client's message to a task is in the history of the task; here is its place: the task, and its generation on arrival.
  */
 export interface WatchedMessage {
   readonly messageId: string
@@ -163,9 +171,9 @@ export interface Hello {
 }
 
 /**
- * At first all known tasks, newest first: at most 10,000, 1,000 per message, in one message even if there are none. They replace those of
- * the greeting before. Then changed tasks, at most every 100 ms. Tasks from before the hub started are read from the store, and may arrive
- * later. All are sent again after each `hello`.
+ * At first all known tasks, newest first: at most 10,000, 1,000 per message, in one message even if there are none.
+ * They replace those of the greeting before. Then changed tasks, at most every 100 ms. Tasks from before the hub
+ * started are read from the store, and may arrive later. All are sent again after each `hello`.
  */
 interface Tasks {
   readonly type: 'tasks'
@@ -174,7 +182,10 @@ interface Tasks {
   readonly removed: readonly string[]
 }
 
-/** At first all known contexts, newest first, at most 10,000, in one message even if there are none; then changed ones. All again after `hello`. */
+/**
+ * At first all known contexts, newest first, at most 10,000, in one message even if there are none; then changed ones.
+ * All again after `hello`.
+ */
 interface Contexts {
   readonly type: 'contexts'
   readonly rows: readonly InspectedContext[]
@@ -212,7 +223,10 @@ interface Frames {
   readonly frames: readonly TrafficFrame[]
 }
 
-/** The number of steps or frames that were dropped for a slow page, or of new tasks that are too many to be listed: such a task is listed when it changes later. */
+/**
+ * The number of steps or frames that were dropped for a slow page, or of new tasks that are too many to be listed: such
+ * a task is listed when it changes later.
+ */
 interface Lost {
   readonly type: 'lost'
   readonly what: 'steps' | 'frames' | 'tasks'
@@ -242,7 +256,10 @@ export interface Authorized {
   readonly error?: string
 }
 
-/** The transitions that tasks took in one of the author's charts. Counts are stored once a second, for each structure of a chart. */
+/**
+ * The transitions that tasks took in one of the author's charts. Counts are stored once a second, for each structure of
+ * a chart.
+ */
 export interface ChartHeat {
   readonly chart: ChartId
   /** Each transition of the chart, by its name in `data-transition`; `count` is 0 if no task took it. */

@@ -32,21 +32,30 @@ export const MOST_CRASHES = 100
 export interface HubOptions {
   readonly redact: Redact
   readonly draw: DrawChart
-  /** Records from the start and across reloads, also without pages and sinks. Default: only while a page or a sink is there. */
+  /**
+   * Records from the start and across reloads, also without pages and sinks. Default: only while a page or a sink is
+   * there.
+   */
   readonly alwaysRecord?: boolean
   /** See `LISTED_A_MINUTE` in `observation`, the default. */
   readonly listedAMinute?: number
   /** The coverage of the agent's last test; `undefined` if unknown. */
   readonly coverage: () => Promise<ChartCoverage | undefined>
-  /** Runs the tests of the agent, unless they run already, and reports their progress. Default: pages cannot run them. */
+  /**
+   * Runs the tests of the agent, unless they run already, and reports their progress. Default: pages cannot run them.
+   */
   readonly test?: (report: (progress: TestProgress) => void) => void
-  /** Proves the properties of the agent, unless that runs already, and reports the result. Default: pages cannot prove them. */
+  /**
+   * Proves the properties of the agent, unless that runs already, and reports the result. Default: pages cannot prove
+   * them.
+   */
   readonly prove?: (report: (progress: Proving) => void) => void
 }
 
 /**
- * Observes an agent for pages and sinks, and sends them its events. It observes the runtime from the first page or sink until the last has
- * gone, and for 30 more seconds after a page. Without them the runtime has no observer, unless `recordsAlways`.
+ * Observes an agent for pages and sinks, and sends them its events. It observes the runtime from the first page or sink
+ * until the last has gone, and for 30 more seconds after a page. Without them the runtime has no observer, unless
+ * `recordsAlways`.
  */
 export class Hub {
   readonly #frames: FrameLog
@@ -103,7 +112,10 @@ export class Hub {
     this.#broadcast({ type: 'reload', error: trouble })
   }
 
-  /** Shows the pages the error with which the author's code of a task ended. The newest one of each task is kept for later pages. */
+  /**
+   * Shows the pages the error with which the author's code of a task ended. The newest one of each task is kept for
+   * later pages.
+   */
   crashed(taskId: string, error: string): void {
     const crash: CrashReport = { type: 'crash', taskId, error }
     this.#crashes.delete(taskId)

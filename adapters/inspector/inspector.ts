@@ -280,7 +280,9 @@ export class Inspector implements SideApp {
     })
   }
 
-  /** Sends events to Stately's inspector, in its page or another receiver. A receiver that is too slow is disconnected. */
+  /**
+   * Sends events to Stately's inspector, in its page or another receiver. A receiver that is too slow is disconnected.
+   */
   async #feed(client: WebSocket): Promise<void> {
     const { loadStately, redact } = this.#parts
     try {
@@ -337,11 +339,14 @@ function digest(text: string): Buffer {
 /** The options of an inspector. */
 export interface InspectOptions {
   /**
-   * Copies shown values without secrets: events, snapshots, titles and frames. Default: the function of logs, which removes members with
-   * names such as `authorization` or `apiKey`, and texts that look like secrets.
+   * Copies shown values without secrets: events, snapshots, titles and frames. Default: the function of logs, which
+   * removes members with names such as `authorization` or `apiKey`, and texts that look like secrets.
    */
   readonly redact?: (value: unknown) => unknown
-  /** The URL of a Stately receiver, such as `createInspectorServer()`: `ws://127.0.0.1:8080`. Needs `@statelyai/inspect`. */
+  /**
+   * The URL of a Stately receiver, such as `createInspectorServer()`: `ws://127.0.0.1:8080`. Needs
+   * `@statelyai/inspect`.
+   */
   readonly stately?: string
   /** The token for access. Default a random one, which the server writes into the page. */
   readonly token?: string
@@ -353,9 +358,9 @@ const OPTIONS: OptionKinds<InspectOptions> = { redact: true, stately: true, toke
 export const builtPage = new PageFiles(new URL('./page/', import.meta.url))
 
 /**
- * An inspector to serve beside an agent: `serve(runtime, { port: 4242, inspector: inspect() })`. Its page replaces the plain one at
- * `/`; `/stately` opens Stately's inspector. With `authenticate`, or on a public address, it requires the token (`/?token=…`).
- * Without viewers it costs nothing. Throws TypeError for invalid options.
+ * An inspector to serve beside an agent: `serve(runtime, { port: 4242, inspector: inspect() })`. Its page replaces the
+ * plain one at `/`; `/stately` opens Stately's inspector. With `authenticate`, or on a public address, it requires the
+ * token (`/?token=…`). Without viewers it costs nothing. Throws TypeError for invalid options.
  */
 export function inspect(options: InspectOptions = {}): SideApp {
   return inspectorWith(options)

@@ -48,8 +48,8 @@ interface ObservationParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' |
 }
 
 /**
- * The number of new tasks and contexts that are listed per minute: so many at once, then evenly. It bounds the cost of a flood, which nobody
- * can read, and which would displace all others from the list.
+ * The number of new tasks and contexts that are listed per minute: so many at once, then evenly. It bounds the cost of
+ * a flood, which nobody can read, and which would displace all others from the list.
  */
 const LISTED_A_MINUTE = 6000
 
@@ -137,7 +137,10 @@ export function observe(
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
   contexts.readFrom({ live: recorder, readMessages, troubled })
   const budget = new TokenBucket(listedAMinute)
-  /** The names of the listed contexts in memory: a search through all listed ones for each event would cost 2 % of a stream (Node 24). */
+  /**
+   * The names of the listed contexts in memory: a search through all listed ones for each event would cost 2 % of a
+   * stream (Node 24).
+   */
   const listed = new Set<string>()
   const isListed = (commit: Commit, name: string) => {
     if (recorder.isWatched(commit.key.contextId) || (listed.has(name) && tasks.hasAll(commit))) return true
@@ -249,7 +252,10 @@ export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger)
   )
 }
 
-/** Reads what tasks took in the author's charts; `undefined` if the store does not count transitions, or there are no such charts. */
+/**
+ * Reads what tasks took in the author's charts; `undefined` if the store does not count transitions, or there are no
+ * such charts.
+ */
 function transitionCountsReader({ agent, store }: Observation): (() => Promise<ChartHeat[]>) | undefined {
   const charts = chartsOf(agent).filter(({ id }) => id === 'work' || id.startsWith('child:'))
   const read = store.readTransitions?.bind(store)

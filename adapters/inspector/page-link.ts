@@ -73,7 +73,10 @@ const ROWS_A_FRAME = 1000
 /** The number of steps and frames that are prepared for a page at a time, which bounds the cost for the agent. */
 const SHOWN_AT_ONCE = 500
 
-/** One page: its requests, and the changes not sent yet. The hub never waits for it: what it is too slow for is dropped and counted. */
+/**
+ * One page: its requests, and the changes not sent yet. The hub never waits for it: what it is too slow for is dropped
+ * and counted.
+ */
 export class PageLink implements TaskListener, ContextListener {
   /** The name by which it reaches the server. */
   readonly host: string
@@ -100,7 +103,10 @@ export class PageLink implements TaskListener, ContextListener {
     stream.on('drain', () => this.#shown?.stirred())
   }
 
-  /** Shows this from now on, or nothing until the next greeting. The page then requests its context again; frames continue. */
+  /**
+   * Shows this from now on, or nothing until the next greeting. The page then requests its context again; frames
+   * continue.
+   */
   show(shown: Shown | undefined): void {
     this.#watched?.unwatch()
     this.#watched = undefined

@@ -28,8 +28,8 @@ interface LinkOptions {
 }
 
 /**
- * Sends inspection events to a receiver of Stately's (`createInspectorServer`). Reconnects until it is closed, and never keeps the
- * process alive. Returns the function that closes it.
+ * Sends inspection events to a receiver of Stately's (`createInspectorServer`). Reconnects until it is closed, and
+ * never keeps the process alive. Returns the function that closes it.
  */
 export function linkTo(url: string, hub: Hub, { stately, redact, logger }: LinkOptions): () => void {
   let pauseMs = FIRST_PAUSE_MS
@@ -85,8 +85,8 @@ export const statelyPage = `<!doctype html>
 `
 
 /**
- * The script of that page. When the inspector is ready, each frame of the socket is posted to it. A closed socket is reopened, and
- * starts with all present actors.
+ * The script of that page. When the inspector is ready, each frame of the socket is posted to it. A closed socket is
+ * reopened, and starts with all present actors.
  */
 export const statelyScript = `const frame = document.querySelector('iframe')
 const { token } = document.body.dataset
@@ -120,8 +120,9 @@ export async function loadStately(load: () => Promise<Stately> = () => import('@
 }
 
 /**
- * Sends Stately's inspection protocol: actors with their definitions, events and snapshots, each as JSON text, made by Stately's own
- * `createInspector`. Since that reads actors later, it gets copies of their present state, without secrets.
+ * Sends Stately's inspection protocol: actors with their definitions, events and snapshots, each as JSON text, made by
+ * Stately's own `createInspector`. Since that reads actors later, it gets copies of their present state, without
+ * secrets.
  */
 export class StatelySink implements InspectionSink {
   readonly #inspect: (event: InspectionEvent) => void

@@ -1,5 +1,6 @@
 /*
- * The part of the feed about the tests and the proofs of the agent. Types only, so that code for the browser may import them.
+ * The part of the feed about the tests and the proofs of the agent. Types only, so that code for the browser may import
+ * them.
  */
 
 /** One step of a walk through the work's chart. The first is the opening of its task. */

@@ -7,11 +7,14 @@ import type { Kind } from '../../runtime/primitives/options.ts'
 export interface Dialect {
   /** Major.Minor, as in `A2A-Version` and in the card. */
   readonly version: string
-  /** The JSON-RPC method of a name; `undefined` if there is none. It returns the value for `result`. Errors are A2AErrors. */
+  /**
+   * The JSON-RPC method of a name; `undefined` if there is none. It returns the value for `result`. Errors are
+   * A2AErrors.
+   */
   method(name: string): Method | undefined
   /**
-   * Whether a call without a version belongs to this dialect, if another dialect has a method of the same name. A dialect without this
-   * function gets the calls that no other claims.
+   * Whether a call without a version belongs to this dialect, if another dialect has a method of the same name. A
+   * dialect without this function gets the calls that no other claims.
    */
   readonly claims?: (params: unknown, call: CallContext) => Promise<boolean>
   /** The call for a REST request; `undefined` if there is no such route. Absent in versions without REST. */
@@ -19,8 +22,8 @@ export interface Dialect {
   /** A card in this dialect's form. */
   card(card: AgentCard): unknown
   /**
-   * A card of 1.0 with this dialect's members added, for clients that request the card without a version. Absent in dialects whose
-   * clients request the card at another URL.
+   * A card of 1.0 with this dialect's members added, for clients that request the card without a version. Absent in
+   * dialects whose clients request the card at another URL.
    */
   readonly withCard?: (card: AgentCard) => AgentCard
 }

@@ -11,8 +11,8 @@ import type { Runtime } from '../../runtime/index.ts'
 import type { AnsweringMethod, Dialect, Method, StreamingMethod } from './dialect.ts'
 
 /**
- * The method for a request without a version, from the dialects. If two dialects have the name, as 0.1 and 0.3 have `tasks/get`, the
- * call goes to the one that claims it.
+ * The method for a request without a version, from the dialects. If two dialects have the name, as 0.1 and 0.3 have
+ * `tasks/get`, the call goes to the one that claims it.
  */
 export function unstatedMethod(dialects: readonly Dialect[], name: string): Method | undefined {
   const withMethod = dialects.filter(dialect => dialect.method(name))
@@ -74,8 +74,8 @@ export function operationsOf(runtime: UncheckedOperations): Operations {
 }
 
 /**
- * The methods for clients: the operations of 1.0, and those of older dialects. A request without a version that names a method
- * of a dialect belongs to that dialect. A request with the version of a dialect has only the methods of that.
+ * The methods for clients: the operations of 1.0, and those of older dialects. A request without a version that names a
+ * method of a dialect belongs to that dialect. A request with the version of a dialect has only the methods of that.
  */
 export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))

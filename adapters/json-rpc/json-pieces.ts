@@ -4,10 +4,16 @@ const PIECE = 64 * 1024
 /** The length of a number or a literal, roughly, and of what is around a value. */
 const AROUND = 4
 
-/** The depth to which a value is split; deeper values are serialised at once. A part of an artifact in a page of tasks is at 6. */
+/**
+ * The depth to which a value is split; deeper values are serialised at once. A part of an artifact in a page of tasks
+ * is at 6.
+ */
 const DEPTH = 8
 
-/** Serialises a large value in pieces, so that no piece blocks for long. Together they equal the output of JSON.stringify. */
+/**
+ * Serialises a large value in pieces, so that no piece blocks for long. Together they equal the output of
+ * JSON.stringify.
+ */
 export function* jsonPieces(value: unknown): Generator<string, void, undefined> {
   let piece = ''
   for (const text of textsOf(value, DEPTH)) {
@@ -52,7 +58,10 @@ function* textsOf(value: unknown, depth: number): Generator<string, void, undefi
   }
 }
 
-/** The end of the entries from `start` that together are not too long to be serialised at once; `start` if the first alone is too long. */
+/**
+ * The end of the entries from `start` that together are not too long to be serialised at once; `start` if the first
+ * alone is too long.
+ */
 function endOfPiece(entries: readonly unknown[], start: number): number {
   let end = start
   for (let left = PIECE; end < entries.length; end += 1) {
@@ -62,7 +71,10 @@ function endOfPiece(entries: readonly unknown[], start: number): number {
   return end
 }
 
-/** Subtracts the length of a value's text from `length`, roughly. Stops when the result is below 0, so that a long value is not walked to its end. */
+/**
+ * Subtracts the length of a value's text from `length`, roughly. Stops when the result is below 0, so that a long value
+ * is not walked to its end.
+ */
 function leftAfter(value: unknown, length: number): number {
   let left = length - AROUND
   if (typeof value === 'string') return left - value.length

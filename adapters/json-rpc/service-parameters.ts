@@ -15,7 +15,10 @@ export type CallTerms = Required<Pick<CallContext, 'version' | 'extensions' | 'c
   readonly activated: readonly string[]
 }
 
-/** Reads the service parameters (§3.2.6) of a request. `defaults` come from a connection's handshake; `supported` from the runtime. */
+/**
+ * Reads the service parameters (§3.2.6) of a request. `defaults` come from a connection's handshake; `supported` from
+ * the runtime.
+ */
 export function callTerms(
   parameters: ServiceParameters,
   defaults: { readonly version: string; readonly extensions: string },

@@ -18,7 +18,10 @@ const METHODS_01: MethodNames = new Map([
   ['SubscribeToTask', 'tasks/resubscribe']
 ])
 
-/** An error in the form of 0.1: with its codes, its form of data, the client's id of the task, and its name for the context. */
+/**
+ * An error in the form of 0.1: with its codes, its form of data, the client's id of the task, and its name for the
+ * context.
+ */
 export function toError01(error: unknown, params: unknown): unknown {
   if (!isA2AError(error)) return error
   const id = isObject(params) && typeof params.id === 'string' ? params.id : ''

@@ -11,8 +11,9 @@ const loaded: typeof v03 | { readonly cause: unknown } = await import('./v03.ts'
 const OPTIONS: OptionKinds<Card03Options> = { webSocketInCards: TRUE_OR_FALSE }
 
 /**
- * A2A 0.3 over a runtime, through the official SDK's compatibility layer: JSON-RPC according to its JSON schema, and REST under `/v1` in
- * the JSON form of its proto. Throws TypeError if `@a2a-js/sdk` is not installed, and for an unknown option.
+ * A2A 0.3 over a runtime, through the official SDK's compatibility layer: JSON-RPC according to its JSON schema, and
+ * REST under `/v1` in the JSON form of its proto. Throws TypeError if `@a2a-js/sdk` is not installed, and for an
+ * unknown option.
  */
 export function dialect03(runtime: Runtime, options: Card03Options = {}): Dialect {
   checkRuntime(runtime, 'dialect03')

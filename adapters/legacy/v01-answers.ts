@@ -20,8 +20,8 @@ import {
 import { isCancellation, messagePrefixOf } from './v01-requests.ts'
 
 /**
- * The client's id of a task, and the ended task of that id that it follows, if any. `opensTasks`: the agent's messages may lead to
- * a task.
+ * The client's id of a task, and the ended task of that id that it follows, if any. `opensTasks`: the agent's messages
+ * may lead to a task.
  */
 export interface Known {
   readonly id: string
@@ -64,8 +64,8 @@ export function toTask01(
 }
 
 /**
- * An answer without a task, which 0.1 lacks: as a task in `input-required` if the next message may open one, else as a completed one.
- * `negotiated` ends with the answer, which is in the status.
+ * An answer without a task, which 0.1 lacks: as a task in `input-required` if the next message may open one, else as a
+ * completed one. `negotiated` ends with the answer, which is in the status.
  */
 export function toAnswered01(
   reply: Message,
@@ -97,8 +97,8 @@ export function toWebhook01({ url, token, authentication }: TaskPushNotification
 }
 
 /**
- * The events of one stream in the form of 0.1. Since 0.1 streams no tasks, a task becomes its artifacts and its status. `isLast`: whether
- * the stream closes after a state.
+ * The events of one stream in the form of 0.1. Since 0.1 streams no tasks, a task becomes its artifacts and its status.
+ * `isLast`: whether the stream closes after a state.
  */
 export class Events01 {
   readonly #known: Known
@@ -254,8 +254,8 @@ export interface Past {
 }
 
 /**
- * The task of an id of 0.1, with the content of its past in front: the messages of its negotiation, those of its earlier tasks, each with its
- * final status message, and their artifacts. `historyLength` counts the messages of all.
+ * The task of an id of 0.1, with the content of its past in front: the messages of its negotiation, those of its
+ * earlier tasks, each with its final status message, and their artifacts. `historyLength` counts the messages of all.
  */
 export function withPast(
   task: Task,
@@ -279,7 +279,10 @@ function newest(messages: readonly Message[], length = messages.length): Message
   return length === 0 ? [] : messages.slice(-length)
 }
 
-/** The messages of an id's negotiation in its session, of client and agent, since the last task of the id. Each of the client's is followed by its answer. */
+/**
+ * The messages of an id's negotiation in its session, of client and agent, since the last task of the id. Each of the
+ * client's is followed by its answer.
+ */
 export function negotiatedIn(session: readonly ContextMessage[], id: string): Message[] {
   const prefix = messagePrefixOf(id)
   const own = session.findLastIndex(

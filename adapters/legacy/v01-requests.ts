@@ -21,7 +21,10 @@ export function requestedTaskIdOf(webhookId: string): string {
   return webhookId.slice(WEBHOOK_PREFIX.length)
 }
 
-/** Begins the ids of the messages that a client sends under its id of a task, which 0.1 does not number: so the messages of a negotiation are found. */
+/**
+ * Begins the ids of the messages that a client sends under its id of a task, which 0.1 does not number: so the messages
+ * of a negotiation are found.
+ */
 export function messagePrefixOf(id: string): string {
   return `${createHash('sha256').update(id).digest('base64url').slice(0, 16)}.`
 }

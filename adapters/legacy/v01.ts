@@ -44,9 +44,9 @@ const SUBMITTED: Status01 = { state: 'submitted' }
 type Events = AsyncGenerator<Event01, void, undefined>
 
 /**
- * A2A 0.1 over a runtime: its JSON-RPC, on every binding that carries JSON-RPC. Its clients choose the ids of tasks, which are names in
- * the runtime and local to their clients. A message to an ended task opens another task in the same context, which gets the id;
- * the answer's metadata states it.
+ * A2A 0.1 over a runtime: its JSON-RPC, on every binding that carries JSON-RPC. Its clients choose the ids of tasks,
+ * which are names in the runtime and local to their clients. A message to an ended task opens another task in the same
+ * context, which gets the id; the answer's metadata states it.
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')

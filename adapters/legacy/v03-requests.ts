@@ -93,7 +93,10 @@ export function params03(
   return withBlocking(checkedParams(schema, given, limits) as Record<string, unknown>)
 }
 
-/** Makes `blocking` default to true, with or without a configuration. The SDK treats an empty configuration differently, and so does REST. */
+/**
+ * Makes `blocking` default to true, with or without a configuration. The SDK treats an empty configuration differently,
+ * and so does REST.
+ */
 function withBlocking(params: Record<string, unknown>): Record<string, unknown> {
   const { configuration } = params
   return configuration ? { ...params, configuration: { blocking: true, ...configuration } } : params
@@ -168,7 +171,10 @@ function row(verb: string, path: RegExp, method: string, params: Row['params'], 
   return { verb, path, method, params, write }
 }
 
-/** The webhook in a body: in `config`, as the proto's request has it, or in the body itself, as the official client sends it. */
+/**
+ * The webhook in a body: in `config`, as the proto's request has it, or in the body itself, as the official client
+ * sends it.
+ */
 function webhookIn(body: unknown): object {
   const { config = body } = isObject(body) ? body : {}
   return isObject(config) ? config : {}

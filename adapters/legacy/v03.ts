@@ -20,9 +20,9 @@ type Failed = { readonly error: unknown }
 type Events = AsyncGenerator<Event03, void, undefined>
 
 /**
- * A2A 0.3 over a runtime: JSON-RPC according to its JSON schema, and REST under `/v1` in the JSON form of its proto. The SDK's
- * compatibility layer translates; validation and the ends of streams are added here. A request in the form of later drafts,
- * without `kind`, is answered in that form.
+ * A2A 0.3 over a runtime: JSON-RPC according to its JSON schema, and REST under `/v1` in the JSON form of its proto.
+ * The SDK's compatibility layer translates; validation and the ends of streams are added here. A request in the form of
+ * later drafts, without `kind`, is answered in that form.
  */
 export function createDialect03(runtime: Runtime, options?: Card03Options): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
@@ -153,8 +153,8 @@ function toOwnError(error: unknown, { signal }: CallContext): unknown {
 }
 
 /**
- * The form of later drafts of 0.3: without `kind`, and with files as `{ name, mediaType, fileWithBytes }`. Webhooks of its clients are
- * stored with this name.
+ * The form of later drafts of 0.3: without `kind`, and with files as `{ name, mediaType, fileWithBytes }`. Webhooks of
+ * its clients are stored with this name.
  */
 const BARE = '0.3 without kind'
 

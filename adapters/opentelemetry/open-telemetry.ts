@@ -11,10 +11,11 @@ import { installedVersion } from '../peers/installed-packages.ts'
 import { type Api, flushMetrics, openTelemetryApi } from './api.ts'
 
 /**
- * Traces with OpenTelemetry, for `createRuntime({ agent, telemetry: openTelemetry() })` and `connect(url, { telemetry })`. Uses the tracer
- * provider, the propagator and the context manager that the app registers, before or after this call. Without a provider nothing is traced.
- * Exports the metrics of a runtime, if a meter provider is registered when the runtime is created. Errors of these go to OpenTelemetry's
- * `diag` only. Throws TypeError if `@opentelemetry/api` is not installed.
+ * Traces with OpenTelemetry, for `createRuntime({ agent, telemetry: openTelemetry() })` and `connect(url, { telemetry
+ * })`. Uses the tracer provider, the propagator and the context manager that the app registers, before or after this
+ * call. Without a provider nothing is traced. Exports the metrics of a runtime, if a meter provider is registered when
+ * the runtime is created. Errors of these go to OpenTelemetry's `diag` only. Throws TypeError if `@opentelemetry/api`
+ * is not installed.
  */
 export function openTelemetry(): Telemetry {
   const api = openTelemetryApi()
@@ -35,7 +36,10 @@ export function openTelemetry(): Telemetry {
   }
 }
 
-/** The parent of a span. For a server span, an active span of the same trace, such as an HTTP server's, comes before the caller's span. */
+/**
+ * The parent of a span. For a server span, an active span of the same trace, such as an HTTP server's, comes before the
+ * caller's span.
+ */
 function parentOf({ context, propagation, trace, ROOT_CONTEXT }: Api, { kind, parent }: SpanStart): Context {
   const active = context.active()
   if (!parent) return active
@@ -104,9 +108,8 @@ function quietly<T>({ diag }: Api, run: () => T): T | undefined {
 }
 
 /**
- * Exports metrics by the registered meter provider: one observable instrument for each, all read together when the provider collects.
- * Without a provider nothing is read. Returns the function that ends it, after a
- * last export.
+ * Exports metrics by the registered meter provider: one observable instrument for each, all read together when the
+ * provider collects. Without a provider nothing is read. Returns the function that ends it, after a last export.
  */
 function exportMetrics({ metrics, diag }: Api, source: MetricSource): () => void {
   const meter = metrics.getMeter('taskchart', installedVersion('taskchart'))

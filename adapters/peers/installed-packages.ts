@@ -6,7 +6,10 @@ import { type PackageName, TESTED_PACKAGES, type TestedPackage, type TestedVersi
 
 const NODE = process.versions.node
 
-/** The version of an installed package, as taskchart would load it. `undefined` if it is not there, or is unknown, as in a bundle. */
+/**
+ * The version of an installed package, as taskchart would load it. `undefined` if it is not there, or is unknown, as in
+ * a bundle.
+ */
 export function installedVersion(name: string): string | undefined {
   try {
     // Not by `name/package.json`, which many packages do not export.
@@ -71,8 +74,8 @@ function linesOf(tested: readonly TestedVersion[]): string[] {
 const noted = new Set<string>()
 
 /**
- * Call this before a package is used first. Throws TypeError if the installed version is known to fail on this Node. Warns of an untested
- * version, once in a process; threads are silent.
+ * Call this before a package is used first. Throws TypeError if the installed version is known to fail on this Node.
+ * Warns of an untested version, once in a process; threads are silent.
  */
 export function checkPackages(names: readonly PackageName[], versionOf = installedVersion): void {
   for (const name of names) {

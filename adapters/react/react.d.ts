@@ -1,4 +1,7 @@
-/** The part of React that the hooks use, so that taskchart compiles without the types of React. Users have the types of their React. */
+/**
+ * The part of React that the hooks use, so that taskchart compiles without the types of React. Users have the types of
+ * their React.
+ */
 declare module 'react' {
   export type ReactNode = object | string | number | boolean | null | undefined
   export interface Context<T> {

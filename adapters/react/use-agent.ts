@@ -29,8 +29,8 @@ const CONNECTING: Held = { agent: undefined, state: 'connecting', error: undefin
 const STATES: readonly LinkState[] = ['connecting', 'open', 'lost', 'closed']
 
 /**
- * Connects to an agent while the component is there, and again if `url` changes. `options` are those of `connect`; a change of them alone
- * does not connect again.
+ * Connects to an agent while the component is there, and again if `url` changes. `options` are those of `connect`; a
+ * change of them alone does not connect again.
  */
 export function useAgent(url: string, options: ConnectOptions = {}): AgentConnection {
   const [held, hold] = useState(CONNECTING)
@@ -92,7 +92,9 @@ interface Opened<T> extends Watched<T> {
   readonly open: () => () => void
 }
 
-/** Makes a store for a key, and another one if the agent or the key changes, unless the store `goesOn` with the new key. */
+/**
+ * Makes a store for a key, and another one if the agent or the key changes, unless the store `goesOn` with the new key.
+ */
 export function useStore<T, S extends Opened<T>>(
   agent: AgentClient,
   key: string | undefined,

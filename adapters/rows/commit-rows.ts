@@ -67,7 +67,10 @@ export interface CommitRows {
   readonly webhooks: readonly (NewWebhook & { readonly told: number })[]
 }
 
-/** Makes the rows of a commit. Written as literals: this runs for every commit, and spreading objects costs several times as much. */
+/**
+ * Makes the rows of a commit. Written as literals: this runs for every commit, and spreading objects costs several
+ * times as much.
+ */
 export function rowsOf({ key, expected, atMs, snapshot, tasks, log, journal, sends, webhooks }: Commit): CommitRows {
   return {
     tenant: storedText(key.tenant),
@@ -213,14 +216,18 @@ export function applyRows(record: TaskRecord, events: readonly TaskEvent[], mess
 }
 
 /**
- * SQL that counts the rows before the one with which their sizes reach `most`: a read that stops there has one more. `sizes` is SQL for a
- * page of rows, each with its `bytes` and with the column of `order`. The database adds up, so that no row of sizes has to be made.
+ * SQL that counts the rows before the one with which their sizes reach `most`: a read that stops there has one more.
+ * `sizes` is SQL for a page of rows, each with its `bytes` and with the column of `order`. The database adds up, so
+ * that no row of sizes has to be made.
  */
 export function countBefore(sizes: string, order: string, most: string): string {
   return `SELECT count(*) AS count FROM (SELECT sum(bytes) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS total FROM (${sizes}) AS page) AS sums WHERE total < ${most}`
 }
 
-/** A read of at most `most` events of a task, whose generation is `generation`, after one; `newest` is the last that was found. */
+/**
+ * A read of at most `most` events of a task, whose generation is `generation`, after one; `newest` is the last that was
+ * found.
+ */
 interface EventsRead {
   readonly after: number
   readonly most: number

@@ -1,8 +1,9 @@
 import type { Cell } from './damage.ts'
 
 /**
- * The tables of a store, in the order in which they are copied. A row has the cells of any engine: names in their stored form, and a key as the
- * whole text in `name`. Numbers of scopes, shards and hashes of keys are the engine's own.
+ * The tables of a store, in the order in which they are copied. A row has the cells of any engine: names in their
+ * stored form, and a key as the whole text in `name`. Numbers of scopes, shards and hashes of keys are the engine's
+ * own.
  */
 export const COPIED_TABLES = [
   'contexts',
@@ -48,7 +49,10 @@ export const PAGE_CHARACTERS = 1024 * 1024
 /** The number of rows of a table after which `report` gets the progress of the copy. */
 const REPORTED_ROWS = 100_000
 
-/** Copies everything. `report` gets the number of rows of a table so far, once in many rows. Rejects if the signal aborts. */
+/**
+ * Copies everything. `report` gets the number of rows of a table so far, once in many rows. Rejects if the signal
+ * aborts.
+ */
 export async function copyRows(
   source: CopySource,
   target: CopyTarget,

@@ -63,8 +63,8 @@ export function reportOnce(logger: Logger, place: Readonly<Record<string, string
 const UNSAFE = /[^ !#-[\]-~]/
 
 /**
- * A text for a key column: printable ASCII is unchanged, everything else is escaped as in JSON. So NUL and lone surrogates survive,
- * different texts stay different, the empty text sorts first, and SQLite sorts like JavaScript.
+ * A text for a key column: printable ASCII is unchanged, everything else is escaped as in JSON. So NUL and lone
+ * surrogates survive, different texts stay different, the empty text sorts first, and SQLite sorts like JavaScript.
  */
 export function storedText(text: string): string {
   if (!UNSAFE.test(text)) return text

@@ -5,19 +5,25 @@ interface User<T> {
 }
 
 /**
- * A fair queue for items of several users. The next item belongs to the user with the lowest cost; each user's items keep their order.
- * So a user with few cheap items does not wait for another with many or expensive ones.
+ * A fair queue for items of several users. The next item belongs to the user with the lowest cost; each user's items
+ * keep their order. So a user with few cheap items does not wait for another with many or expensive ones.
  */
 export class LeastCostQueue<T> {
   readonly #waiting = new Map<string, User<T>>()
   /** The costs of users without waiting items. */
   readonly #costs = new Map<string, number>()
   #size = 0
-  /** The cost of the user of the last removed item, before it. A user that comes, or may have a turn again, has at least this cost. */
+  /**
+   * The cost of the user of the last removed item, before it. A user that comes, or may have a turn again, has at least
+   * this cost.
+   */
   #least = 0
   readonly #most: number
 
-  /** `most` bounds how far behind the others a user is when it comes: it does not pay for what it used while nobody else waited. */
+  /**
+   * `most` bounds how far behind the others a user is when it comes: it does not pay for what it used while nobody else
+   * waited.
+   */
   constructor(most = Infinity) {
     this.#most = most
   }

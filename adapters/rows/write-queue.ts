@@ -29,8 +29,9 @@ type Write = { readonly cost: number } & (
 )
 
 /**
- * The writes that were not yet sent to the thread, scheduled fairly among principals by the size of their commits. A change is synced
- * separately, so it counts as a full batch. Each principal's writes keep their order. Sweeps and webhook notes count for the runtime.
+ * The writes that were not yet sent to the thread, scheduled fairly among principals by the size of their commits. A
+ * change is synced separately, so it counts as a full batch. Each principal's writes keep their order. Sweeps and
+ * webhook notes count for the runtime.
  */
 export class WriteQueue {
   readonly #writes = new LeastCostQueue<Write>()
@@ -75,8 +76,8 @@ export class WriteQueue {
 }
 
 /**
- * Removes the first batches, as many as share a transaction and a sync: within the limits of one batch, and up to a change, which is synced
- * separately. So a small commit that was sent before a large one does not wait for it.
+ * Removes the first batches, as many as share a transaction and a sync: within the limits of one batch, and up to a
+ * change, which is synced separately. So a small commit that was sent before a large one does not wait for it.
  */
 export function takeTogether<
   Batch extends { readonly commits: readonly unknown[]; readonly change: unknown; readonly characters: number }

@@ -38,9 +38,9 @@ const ALLOWED: AllowList = {}
 const REQUEST_TIMEOUT_MS = 10_000
 
 /**
- * Serves the metrics of a runtime for Prometheus, on a port of its own. They hold numbers and words of the code, and nothing of tasks or
- * callers. Resolves when it accepts connections; rejects if the port cannot be bound. Throws TypeError for an unknown
- * option, and without a port.
+ * Serves the metrics of a runtime for Prometheus, on a port of its own. They hold numbers and words of the code, and
+ * nothing of tasks or callers. Resolves when it accepts connections; rejects if the port cannot be bound. Throws
+ * TypeError for an unknown option, and without a port.
  */
 export async function serveMetrics(runtime: Runtime, options: MetricsOptions): Promise<ServedMetrics> {
   checkRuntime(runtime, 'serveMetrics')
@@ -101,8 +101,9 @@ const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8'
 const UNITS: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes' }
 
 /**
- * The metrics of a runtime now, in Prometheus's text format, for a route `/metrics` of your app: `metricsText(runtime)`. Its media type is
- * `text/plain; version=0.0.4`. Resolves within about 2 seconds, without the open tasks if the store does not answer.
+ * The metrics of a runtime now, in Prometheus's text format, for a route `/metrics` of your app:
+ * `metricsText(runtime)`. Its media type is `text/plain; version=0.0.4`. Resolves within about 2 seconds, without the
+ * open tasks if the store does not answer.
  */
 export async function metricsText(runtime: { readonly metrics: MetricSource }): Promise<string> {
   checkArgument(runtime, withMembers(['metrics'], 'a runtime'), 'metricsText(createRuntime({ agent }))')
@@ -111,7 +112,10 @@ export async function metricsText(runtime: { readonly metrics: MetricSource }): 
   return read.map(textOf).join('')
 }
 
-/** The name of a metric in Prometheus, by OpenTelemetry's rules: `taskchart_commits_total`, `taskchart_event_loop_delay_seconds`. */
+/**
+ * The name of a metric in Prometheus, by OpenTelemetry's rules: `taskchart_commits_total`,
+ * `taskchart_event_loop_delay_seconds`.
+ */
 function prometheusName({ name, kind, unit }: MetricDefinition): string {
   return `${name.replaceAll('.', '_')}${UNITS[unit] ?? ''}${kind === 'counter' ? '_total' : ''}`
 }

@@ -28,9 +28,9 @@ const OPTIONS: OptionKinds<ServeOptions> = {
 }
 
 /**
- * Serves a runtime over WebSocket: JSON-RPC 2.0, one object per text frame, many calls and streams per connection. Without `server` it
- * also serves the agent's card. Resolves when it accepts connections; throws TypeError for an unknown option, and when the options
- * conflict or would expose an agent without `authenticate` to the network.
+ * Serves a runtime over WebSocket: JSON-RPC 2.0, one object per text frame, many calls and streams per connection.
+ * Without `server` it also serves the agent's card. Resolves when it accepts connections; throws TypeError for an
+ * unknown option, and when the options conflict or would expose an agent without `authenticate` to the network.
  */
 export async function serveWebSocket(runtime: Runtime, options: ServeOptions = {}): Promise<Served> {
   checkRuntime(runtime, 'serveWebSocket')

@@ -34,9 +34,9 @@ const OPTIONS: OptionKinds<ServeOptions> = {
 }
 
 /**
- * Serves a runtime on one port: JSON-RPC and REST over HTTP, and JSON-RPC over WebSocket. All are at one URL, with the card and a page for
- * people. With `grpc` it serves gRPC on a second port. Resolves when it accepts connections; throws TypeError for an unknown option, and
- * when this would expose an agent without `authenticate` to the network.
+ * Serves a runtime on one port: JSON-RPC and REST over HTTP, and JSON-RPC over WebSocket. All are at one URL, with the
+ * card and a page for people. With `grpc` it serves gRPC on a second port. Resolves when it accepts connections; throws
+ * TypeError for an unknown option, and when this would expose an agent without `authenticate` to the network.
  */
 export async function serve(runtime: Runtime, options: ServeOptions = {}): Promise<Served> {
   checkRuntime(runtime, 'serve')

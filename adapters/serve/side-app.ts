@@ -9,7 +9,10 @@ export interface SideApp {
   readonly tap: Tap
   /** Answers its own requests; `undefined` for requests of the agent. */
   answer(request: HttpRequest): Promise<Response | undefined> | undefined
-  /** Starts beside this runtime on a listening server; the agent is at `url` (`ws:`). Resolves with the function that ends it. */
+  /**
+   * Starts beside this runtime on a listening server; the agent is at `url` (`ws:`). Resolves with the function that
+   * ends it.
+   */
   open(server: Server, runtime: Runtime, url: string): Promise<() => Promise<void>>
 }
 

@@ -32,7 +32,9 @@ const ROWS: Readonly<Record<CopiedTable, string>> = {
   transitions: '* FROM transitions'
 }
 
-/** Opens a file of `sqliteStore` to be copied. No server may use it meanwhile. Throws StorageError for an unusable file. */
+/**
+ * Opens a file of `sqliteStore` to be copied. No server may use it meanwhile. Throws StorageError for an unusable file.
+ */
 export function sqliteCopySource(file: string): CopySource {
   const path = realFile(file)
   if (!existsSync(path)) throw new StorageError(`${path} does not exist.`)
@@ -65,8 +67,8 @@ function* pagesOf(database: Database, tables: Tables, table: CopiedTable): Gener
 }
 
 /**
- * Creates a file that takes a copy. The copy is complete when the file has its name: an interrupted one leaves `FILE.PID.partial`. Throws
- * StorageError if the file exists or cannot be created.
+ * Creates a file that takes a copy. The copy is complete when the file has its name: an interrupted one leaves
+ * `FILE.PID.partial`. Throws StorageError if the file exists or cannot be created.
  */
 export function sqliteCopyTarget(file: string): CopyTarget {
   const path = realFile(file)

@@ -35,7 +35,10 @@ const INSTALL_SQLITE = `npm install ${SQLITE_PACKAGE}`
 
 type Open = (file: string, readOnly: boolean) => Database
 
-/** The driver of this name. Default: `node:sqlite` if this Node has it, else better-sqlite3. Throws TypeError if it is missing. */
+/**
+ * The driver of this name. Default: `node:sqlite` if this Node has it, else better-sqlite3. Throws TypeError if it is
+ * missing.
+ */
 export function driverOf(name: DriverName | undefined): Open {
   const builtIn = name === 'better-sqlite3' ? undefined : nodeSqlite()
   /* c8 ignore next -- Node 20 has no SQLite of its own */
@@ -135,7 +138,9 @@ function patient(database: Database): Database {
   return database
 }
 
-/** Suppresses Node 22's warning that its SQLite is experimental. Loading is synchronous, so no other warning is lost. */
+/**
+ * Suppresses Node 22's warning that its SQLite is experimental. Loading is synchronous, so no other warning is lost.
+ */
 /* c8 ignore start -- Node 20 has no SQLite of its own */
 function withoutItsWarning<T>(load: () => T): T {
   // oxlint-disable-next-line typescript/unbound-method -- it is restored unchanged
@@ -153,8 +158,8 @@ function withoutItsWarning<T>(load: () => T): T {
 type Trouble = 'full' | 'broken' | 'other'
 
 /**
- * Classifies an error. A full disk is temporary. A broken file or disk is final: the engine's memory cannot be trusted, and no write is
- * retried. Any other error fails a single call.
+ * Classifies an error. A full disk is temporary. A broken file or disk is final: the engine's memory cannot be trusted,
+ * and no write is retried. Any other error fails a single call.
  */
 export function classifySqliteError(error: unknown): Trouble {
   const code = sqliteCode(error) ?? ''

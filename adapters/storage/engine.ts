@@ -12,10 +12,16 @@ import { CommitWriter, TransitionWriter } from './write/commit-writer.ts'
 import { Removals } from './write/removals.ts'
 import { WebhookWriter } from './write/webhook-writer.ts'
 
-/** The length of the log, in frames of one page, at which it is written back: 4 MiB. That takes 1 to 5 ms, in which nothing is read or committed. */
+/**
+ * The length of the log, in frames of one page, at which it is written back: 4 MiB. That takes 1 to 5 ms, in which
+ * nothing is read or committed.
+ */
 const LOG_FRAMES = 1024
 
-/** By how many frames the log grows before the next attempt if a reader prevents it from restarting: 16 MiB, since an attempt waits for readers. */
+/**
+ * By how many frames the log grows before the next attempt if a reader prevents it from restarting: 16 MiB, since an
+ * attempt waits for readers.
+ */
 const ATTEMPT_FRAMES = 4096
 
 /** How long a checkpoint waits for readers in other processes. A read takes less, a backup more. */
@@ -37,8 +43,8 @@ const WRITE_PAGE_1 = `PRAGMA application_id = ${APPLICATION_ID}`
 export type CommitOutcome = boolean | Error
 
 /**
- * The engine of one file on one connection. Commits of a group share a transaction and a sync. It stops if the disk or the file is
- * broken, since the effect of a failed sync is unknown: every later call throws StorageError.
+ * The engine of one file on one connection. Commits of a group share a transaction and a sync. It stops if the disk or
+ * the file is broken, since the effect of a failed sync is unknown: every later call throws StorageError.
  */
 export class Engine {
   readonly reads: SqliteReads
@@ -97,7 +103,9 @@ export class Engine {
     }
   }
 
-  /** Removes expired rows: at most `limit`, and about {@link SWEPT_BYTES} at once. Returns their number, 0 when done. */
+  /**
+   * Removes expired rows: at most `limit`, and about {@link SWEPT_BYTES} at once. Returns their number, 0 when done.
+   */
   sweep(due: SweepBounds, limit: number): number {
     return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit, SWEPT_BYTES)))
   }
@@ -140,7 +148,10 @@ export class Engine {
     return this.#reclaim()
   }
 
-  /** Writes the log back into the file; after an erasure also empties it. Does nothing without disk space, or while others read. */
+  /**
+   * Writes the log back into the file; after an erasure also empties it. Does nothing without disk space, or while
+   * others read.
+   */
   checkpoint(): void {
     if (this.#broken) return
     killPoint('before checkpoint')

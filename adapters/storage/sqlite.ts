@@ -25,13 +25,16 @@ export type { StoreReader } from '../rows/store-reader.ts'
 
 /** The options of a SQLite store. All are optional. */
 export interface SqliteOptions {
-  /** Default `node:sqlite` if this Node has it, from 22.13 on, else the package better-sqlite3. Both read each other's files. */
+  /**
+   * Default `node:sqlite` if this Node has it, from 22.13 on, else the package better-sqlite3. Both read each other's
+   * files.
+   */
   readonly driver?: DriverName
   /** Receives errors about damaged data, and the error that stops the store. Default the console. */
   readonly logger?: Logger
   /**
-   * Called once if the disk or the file is broken. The store then rejects every call: a failed sync is not retried, since its effect is
-   * unknown. Earlier commits are stored. Restart the process after the disk is repaired.
+   * Called once if the disk or the file is broken. The store then rejects every call: a failed sync is not retried,
+   * since its effect is unknown. Earlier commits are stored. Restart the process after the disk is repaired.
    */
   readonly stopped?: (error: StorageError) => void
 }
@@ -43,14 +46,15 @@ const OPTIONS: OptionKinds<SqliteOptions> = {
 }
 
 /**
- * A store in a SQLite file, which is created if its folder exists. A commit is synced when it resolves; concurrent commits share a
- * sync. A worker thread writes, so that the event loop does not wait for the disk.
+ * A store in a SQLite file, which is created if its folder exists. A commit is synced when it resolves; concurrent
+ * commits share a sync. A worker thread writes, so that the event loop does not wait for the disk.
  *
- * Only one process can use a file: a lock in `FILE-lock` ends with the process. Throws StorageError at once for a file that cannot be
- * written, is in use, belongs to another program, is newer than this package or is damaged. Throws TypeError if no driver is installed.
+ * Only one process can use a file: a lock in `FILE-lock` ends with the process. Throws StorageError at once for a file
+ * that cannot be written, is in use, belongs to another program, is newer than this package or is damaged. Throws
+ * TypeError if no driver is installed.
  *
- * Every row has a checksum. A damaged task cannot be read (InternalError). It is left out of lists, though counted in their totals, and
- * not restored. All other tasks are served.
+ * Every row has a checksum. A damaged task cannot be read (InternalError). It is left out of lists, though counted in
+ * their totals, and not restored. All other tasks are served.
  */
 export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
   checkGiven(file, options, OPTIONS, 'sqliteStore')
@@ -109,8 +113,9 @@ function checkGiven(
 }
 
 /**
- * Opens a file of {@link sqliteStore} for reading, even while a server uses it. Throws StorageError for a file that does not exist, belongs
- * to another program or is newer than this package. Damaged data is left out, or throws if it was requested by id.
+ * Opens a file of {@link sqliteStore} for reading, even while a server uses it. Throws StorageError for a file that
+ * does not exist, belongs to another program or is newer than this package. Damaged data is left out, or throws if it
+ * was requested by id.
  */
 export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> = {}): StoreReader {
   checkGiven(file, options, { logger: A_LOGGER }, 'readSqlite')

@@ -4,8 +4,8 @@ import type { Database, Statement, Value } from './driver.ts'
 type Cells = Readonly<Record<string, Value>>
 
 /**
- * A table whose rows have a checksum over all cells in the column `sum`, written with every row and verified on every read. A row that
- * differs from what was written throws {@link DamagedRow} and is never returned.
+ * A table whose rows have a checksum over all cells in the column `sum`, written with every row and verified on every
+ * read. A row that differs from what was written throws {@link DamagedRow} and is never returned.
  */
 class Table<Row extends { readonly [Column in keyof Row]: Value }> {
   readonly #database: Database
@@ -52,7 +52,9 @@ class Table<Row extends { readonly [Column in keyof Row]: Value }> {
       )
   }
 
-  /** Prepares a read of the rows with the given cells in the columns `by`; `more` is SQL that follows, such as an order. */
+  /**
+   * Prepares a read of the rows with the given cells in the columns `by`; `more` is SQL that follows, such as an order.
+   */
   reading(by: readonly (keyof Row & string)[], more = ''): Reading<Row> {
     const condition = by.map(column => `${column} = ?`).join(' AND ')
     const statement = this.#database.prepare(
@@ -71,7 +73,10 @@ class Table<Row extends { readonly [Column in keyof Row]: Value }> {
     return this.#columns.map(column => row[column])
   }
 
-  /** Also detects a damaged index that refers to a wrong row: SQLite takes the key from the index, and the sum covers the row's own. */
+  /**
+   * Also detects a damaged index that refers to a wrong row: SQLite takes the key from the index, and the sum covers
+   * the row's own.
+   */
   #verified(cells: Cells): Row {
     if (!this.isIntact(cells)) throw new DamagedRow(this.#name)
     return cells as unknown as Row
@@ -138,7 +143,9 @@ export type SnapshotRow = { task: number; snapshot: string }
 /** `isTerm` is 1 for a status with metadata; `body` is the TaskEvent as JSON. */
 export type EventRow = { task: number; generation: number; isTerm: number; body: string }
 
-/** `number` counts a context's messages; `task` is the one that received it, if any; `body` is the MessageRow as JSON. */
+/**
+ * `number` counts a context's messages; `task` is the one that received it, if any; `body` is the MessageRow as JSON.
+ */
 type MessageTableRow = { context: number; number: number; task: number | null; body: string }
 
 /** `entry` is the order of first writing; `body` is the value as JSON. */
@@ -212,8 +219,8 @@ export function tablesOf(database: Database) {
 export type Tables = ReturnType<typeof tablesOf>
 
 /**
- * Version 1. Keys are texts of `storedText`. Lists are read from indexes only, one state at a time; partial indexes contain only the
- * rows that they serve.
+ * Version 1. Keys are texts of `storedText`. Lists are read from indexes only, one state at a time; partial indexes
+ * contain only the rows that they serve.
  */
 export const VERSION_1 = `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -285,8 +292,8 @@ const TRANSITIONS = `(
 export const VERSION_3 = `CREATE TABLE transitions ${TRANSITIONS}`
 
 /**
- * Version 4: rows with texts of any length have row ids. A search in a table without row ids compares whole rows on its way, so that it would read
- * the long texts of others.
+ * Version 4: rows with texts of any length have row ids. A search in a table without row ids compares whole rows on its
+ * way, so that it would read the long texts of others.
  */
 export const VERSION_4 = withRowIds([
   [

@@ -24,8 +24,8 @@ export interface AgentTestOptions extends PlanOptions {
   /** Only paths whose name contains this text. */
   readonly only?: string
   /**
-   * Whether every driver walks every path. Default false: on SQLite, which is slow, the paths are those that visit each configuration, unless
-   * `only` chooses some.
+   * Whether every driver walks every path. Default false: on SQLite, which is slow, the paths are those that visit each
+   * configuration, unless `only` chooses some.
    */
   readonly complete?: boolean
 }
@@ -62,9 +62,15 @@ export interface AgentTests {
   readonly configurations: number
   /** The coverage of the chart so far. */
   readonly coverage: () => Coverage
-  /** The covered parts of the work's chart so far; `undefined` without a chart, or if some paths were not walked with the chart alone. */
+  /**
+   * The covered parts of the work's chart so far; `undefined` without a chart, or if some paths were not walked with
+   * the chart alone.
+   */
   readonly reached: () => ReachedParts | undefined
-  /** The uncovered parts of the work's chart with reasons, and the number of paths on which it throws. `undefined` like `reached`. */
+  /**
+   * The uncovered parts of the work's chart with reasons, and the number of paths on which it throws. `undefined` like
+   * `reached`.
+   */
   readonly shortfall: () => CoverageGap | undefined
   /** Lines to print: paths on which the chart throws, and uncovered parts if the chart was walked alone. */
   readonly notes: () => string[]
@@ -73,8 +79,9 @@ export interface AgentTests {
 }
 
 /**
- * Makes the tests of an agent for any test runner: each has a name, which is a sentence, and a function. Throws TypeError if the agent has
- * no tasks or an opening message opens none, RangeError if its chart has too many configurations or no path's name contains `only`.
+ * Makes the tests of an agent for any test runner: each has a name, which is a sentence, and a function. Throws
+ * TypeError if the agent has no tasks or an opening message opens none, RangeError if its chart has too many
+ * configurations or no path's name contains `only`.
  */
 export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Promise<AgentTests> {
   checkAgent(agent, 'agentTests')
@@ -242,7 +249,9 @@ export interface TestContext {
   comment?(text: string): void
 }
 
-/** Tests every path of an agent: one test per driver, one subtest per path. A failure shows the step, and both values. */
+/**
+ * Tests every path of an agent: one test per driver, one subtest per path. A failure shows the step, and both values.
+ */
 export async function testAgent(t: TestContext, agent: Agent, options: AgentTestOptions = {}): Promise<Coverage> {
   const { tests, coverage, notes } = await agentTests(agent, options)
   for (const driver of new Set(tests.map(({ driver }) => driver))) {

@@ -1,6 +1,6 @@
 /**
- * taskchart/testing: tests of every path through an agent, generated from its chart. `testAgent(t, agent, { cases })` runs them
- * with tap, `agentTests` gives them to any other runner, `planFor` only finds the paths.
+ * taskchart/testing: tests of every path through an agent, generated from its chart. `testAgent(t, agent, { cases })`
+ * runs them with tap, `agentTests` gives them to any other runner, `planFor` only finds the paths.
  */
 export { agentTests } from './agent-tests.ts'
 export { BoundError } from './bounds.ts'

@@ -1,7 +1,10 @@
 import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** An unexpected result on a path: the step, and the expected and actual values. Its cause is the error of the chart, if there is one. */
+/**
+ * An unexpected result on a path: the step, and the expected and actual values. Its cause is the error of the chart, if
+ * there is one.
+ */
 export class PathError extends Error {
   override readonly name = 'PathError'
   readonly step: string

@@ -8,13 +8,17 @@ const PROTOCOL_VERSION = '0.3.0'
 
 /** The content of cards of 0.3. */
 export interface Card03Options {
-  /** Whether they list the WebSocket binding, which 0.3 does not define. Default false; they do if the agent has no other. */
+  /**
+   * Whether they list the WebSocket binding, which 0.3 does not define. Default false; they do if the agent has no
+   * other.
+   */
   readonly webSocketInCards?: boolean
 }
 
 /**
- * A card (§4.4.1) in the form of 0.3. Its interfaces are the card's 0.3 ones, else all; the main one is JSON-RPC. Omits what 0.3 does not
- * define: the WebSocket binding, tenants, OAuth's device flow, and signatures, which are over the 1.0 form.
+ * A card (§4.4.1) in the form of 0.3. Its interfaces are the card's 0.3 ones, else all; the main one is JSON-RPC. Omits
+ * what 0.3 does not define: the WebSocket binding, tenants, OAuth's device flow, and signatures, which are over the 1.0
+ * form.
  */
 export function card03(card: AgentCard, options: Card03Options = {}): object {
   const {
@@ -58,8 +62,8 @@ function interfaces03(
 }
 
 /**
- * A card with the members of 1.0 and of 0.3, readable by clients of both. Members that both versions define are equal; skills and
- * security schemes, which differ, have the members of both forms.
+ * A card with the members of 1.0 and of 0.3, readable by clients of both. Members that both versions define are equal;
+ * skills and security schemes, which differ, have the members of both forms.
  */
 export function withCard03(card: AgentCard, options?: Card03Options): AgentCard {
   const { securitySchemes, skills } = card
@@ -114,8 +118,8 @@ export function isCard03(document: Json): boolean {
 }
 
 /**
- * Translates a card of 0.3 to 1.0; any other document is unchanged. So are members that do not have the form of 0.3, so that the check
- * of the card reports them. Of several OAuth flows the first is kept, since 1.0 allows one.
+ * Translates a card of 0.3 to 1.0; any other document is unchanged. So are members that do not have the form of 0.3, so
+ * that the check of the card reports them. Of several OAuth flows the first is kept, since 1.0 allows one.
  */
 export function asCurrentCard(document: unknown): unknown {
   return isObject(document) && isCard03(document) ? fromCard03(document) : document
@@ -198,7 +202,10 @@ function fromSkill03(skill: unknown): unknown {
   return { ...skill, securityRequirements: listed(skill.security).map(fromSecurity03) }
 }
 
-/** Requirements in 0.3's JSON of REST follow the proto, so they already have the form of 1.0; so do schemes there, which have no `type`. */
+/**
+ * Requirements in 0.3's JSON of REST follow the proto, so they already have the form of 1.0; so do schemes there, which
+ * have no `type`.
+ */
 function fromSecurity03(requirement: Json): Json {
   return isObject(requirement.schemes) ? requirement : { schemes: mapped(requirement, list => ({ list })) }
 }

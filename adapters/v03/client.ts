@@ -110,8 +110,8 @@ function toPart(part: Part): Json {
 }
 
 /**
- * Translates the result of 0.3 for a method of 1.0. Members that do not have the form of 0.3 are unchanged, so that the check of the
- * answer reports them.
+ * Translates the result of 0.3 for a method of 1.0. Members that do not have the form of 0.3 are unchanged, so that the
+ * check of the answer reports them.
  */
 export function fromResult03(name: string, result: unknown): unknown {
   return METHODS.get(name)?.from(result)

@@ -9,8 +9,8 @@ const ROLES: ReadonlyMap<unknown, string> = new Map([
 ])
 
 /**
- * Translates a body of SendMessage from the JSON form of 0.3's proto to the parameters of `message/send`. A body may also have the form of
- * JSON-RPC, with `parts`. Invalid input is unchanged.
+ * Translates a body of SendMessage from the JSON form of 0.3's proto to the parameters of `message/send`. A body may
+ * also have the form of JSON-RPC, with `parts`. Invalid input is unchanged.
  */
 export function fromProtoSend(body: unknown): unknown {
   if (!isObject(body)) return body ?? {}
@@ -144,8 +144,8 @@ function toProtoConfiguration({ pushNotificationConfig, ...others }: Json): Json
 }
 
 /**
- * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC. Values in another
- * form than that of 0.3 are unchanged.
+ * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC.
+ * Values in another form than that of 0.3 are unchanged.
  */
 export function fromProtoEvent(event: Json): unknown {
   const { task, message, msg = message, statusUpdate, artifactUpdate } = event

@@ -35,11 +35,14 @@ export interface Served {
   /** The interfaces in the card at this URL, for other servers of the same agent. */
   readonly interfaces: readonly AgentInterface[]
   /**
-   * Refuses new connections from now on: handshakes, and with `port` also HTTP requests, get 503. Open connections remain until `close`.
-   * May be called twice.
+   * Refuses new connections from now on: handshakes, and with `port` also HTTP requests, get 503. Open connections
+   * remain until `close`. May be called twice.
    */
   drain(): void
-  /** Notifies the clients and closes their connections, and the port if `serve` opened it. Runtime and tasks go on. May be called twice. */
+  /**
+   * Notifies the clients and closes their connections, and the port if `serve` opened it. Runtime and tasks go on. May
+   * be called twice.
+   */
   close(): Promise<void>
 }
 
@@ -49,7 +52,9 @@ const MOST_FRAGMENTS = 1024
 /** The time that clients have to answer a close frame before they are disconnected. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** Accepts WebSockets on a listening server until it is closed; the server remains open. `tap` receives their frames. */
+/**
+ * Accepts WebSockets on a listening server until it is closed; the server remains open. `tap` receives their frames.
+ */
 export function attach(runtime: Runtime, server: Server, path: string, offer: OfferedBindings, tap?: Tap): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings

@@ -1,6 +1,6 @@
 /**
- * The close codes of this binding, in addition to those that `ws` sends for violations of RFC 6455 (1002, 1007, 1009). Codes from
- * 4000 on are defined by taskchart.
+ * The close codes of this binding, in addition to those that `ws` sends for violations of RFC 6455 (1002, 1007, 1009).
+ * Codes from 4000 on are defined by taskchart.
  */
 export const CLOSE_CODES = {
   /** A binary frame arrived. */

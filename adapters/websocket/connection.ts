@@ -227,7 +227,10 @@ export class Connection {
     this.#end(call)
   }
 
-  /** Sends a result, at once if no other call of the process is under way. Else single writes wake each client, which costs more than the turn. */
+  /**
+   * Sends a result, at once if no other call of the process is under way. Else single writes wake each client, which
+   * costs more than the turn.
+   */
   #sendResult(call: Call, answer: unknown): void {
     const { head, end } = call.resultTexts()
     this.#outbox.sendJoined(head, JSON.stringify(answer), end, call.isAlone ? 'now' : 'turn')
@@ -321,7 +324,9 @@ export class Connection {
       this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
-  /** Closes the connection if a frame remains incomplete, or if there is no memory for it: then the rest is not read. */
+  /**
+   * Closes the connection if a frame remains incomplete, or if there is no memory for it: then the rest is not read.
+   */
   #watchFrame(bytes: Buffer | undefined): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#silence)

@@ -42,7 +42,10 @@ export function tooFast(limit: number): A2AError {
   })
 }
 
-/** Parses frame headers (RFC 6455 §5.2), to know whether a frame is incomplete and how many bytes of a message have arrived. */
+/**
+ * Parses frame headers (RFC 6455 §5.2), to know whether a frame is incomplete and how many bytes of a message have
+ * arrived.
+ */
 export class FrameWatch {
   #header: number[] = []
   #payloadLeft = 0
@@ -102,7 +105,9 @@ const REFUSALS = 16
 /** The length of the pause, in milliseconds. */
 const pauseMs = jitter(1000)
 
-/** Counts the requests of one connection that its quota refuses. Too many pause the reading, so that others are served. */
+/**
+ * Counts the requests of one connection that its quota refuses. Too many pause the reading, so that others are served.
+ */
 export class Refusals {
   readonly #readPause: ReadPause
   readonly #clock: Clock
@@ -160,5 +165,8 @@ export class ReadPause {
   }
 }
 
-/** Why a connection is not read: its client reads no answers or is over a quota, its messages wait, or there is no memory for one. */
+/**
+ * Why a connection is not read: its client reads no answers or is over a quota, its messages wait, or there is no
+ * memory for one.
+ */
 type PauseReason = 'unread answers' | 'quota' | 'turn' | 'no room'

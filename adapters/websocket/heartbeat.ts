@@ -8,8 +8,8 @@ export const PING_INTERVAL_MS = 30_000
 const MISSED_PONGS = 2
 
 /**
- * Pings every client and disconnects those that do not answer. A paused client cannot answer: the `Outbox` watches it meanwhile.
- * Returns the function that stops it.
+ * Pings every client and disconnects those that do not answer. A paused client cannot answer: the `Outbox` watches it
+ * meanwhile. Returns the function that stops it.
  */
 export function startHeartbeat(clients: ReadonlySet<WebSocket>, clock: Clock): () => void {
   const missed = new WeakMap<WebSocket, number>()

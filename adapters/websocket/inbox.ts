@@ -14,7 +14,10 @@ export interface ReceivedFrame {
   readonly rate: ReturnType<FrameRate['count']>
 }
 
-/** The parts of an inbox. `user`: the caller for the queue; `connection`: the identity of the connection; `read`: processes one message. */
+/**
+ * The parts of an inbox. `user`: the caller for the queue; `connection`: the identity of the connection; `read`:
+ * processes one message.
+ */
 export interface InboxOptions {
   readonly turns: FairQueue
   readonly user: object | string
@@ -24,8 +27,8 @@ export interface InboxOptions {
 }
 
 /**
- * The unparsed messages of one connection, in order. The {@link FairQueue} schedules parsing fairly among all callers, with a
- * limit per turn of the event loop. While messages wait, the connection is not read.
+ * The unparsed messages of one connection, in order. The {@link FairQueue} schedules parsing fairly among all callers,
+ * with a limit per turn of the event loop. While messages wait, the connection is not read.
  */
 export class Inbox {
   /** The inboxes with messages of this round of the event loop. */
@@ -45,7 +48,10 @@ export class Inbox {
     return this.#bytes
   }
 
-  /** Reads a message: now if none waits and this turn has budget left, otherwise later. With `mayWait`, other clients may go first. */
+  /**
+   * Reads a message: now if none waits and this turn has budget left, otherwise later. With `mayWait`, other clients
+   * may go first.
+   */
   add(frame: ReceivedFrame, mayWait: boolean): void {
     const isFirst = this.#waiting.length === 0
     const isAlone = !mayWait || Inbox.#gathering.isSame(this.#options.connection)

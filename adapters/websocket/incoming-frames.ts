@@ -27,9 +27,9 @@ export interface FrameReader {
 }
 
 /**
- * Reads messages from the socket below `ws` if each is one frame in one chunk, as nearly all are. Everything else goes to `ws`: other
- * frames, malformed ones, and their messages and errors. A frame takes `ws` four Buffers and three events: an answer of GetTask then
- * allocates 0.9 kB more (Node 24; `npm run bench -- --only get`).
+ * Reads messages from the socket below `ws` if each is one frame in one chunk, as nearly all are. Everything else goes
+ * to `ws`: other frames, malformed ones, and their messages and errors. A frame takes `ws` four Buffers and three
+ * events: an answer of GetTask then allocates 0.9 kB more (Node 24; `npm run bench -- --only get`).
  */
 export function readWholeFrames(stream: Socket, reader: FrameReader): void {
   const [forward] = stream.listeners('data')

@@ -51,7 +51,10 @@ export class LargeAnswer {
     this.#signal = signal
   }
 
-  /** Waits for memory to load the answer. Throws if its client has disconnected or canceled the stream: then nothing is loaded. */
+  /**
+   * Waits for memory to load the answer. Throws if its client has disconnected or canceled the stream: then nothing is
+   * loaded.
+   */
   readonly reserve: Budget = async bytes => {
     await this.#space.take(bytes)
     while (this.#outbox.drained) await this.#outbox.drained

@@ -14,14 +14,17 @@ export const OUTBOX_STALL_MS = 30_000
 /** The time that it then has to read the close frame. */
 const CLOSE_MS = 5_000
 
-/** When a frame leaves: at once, with all frames of this turn of the event loop, or, since it may wait, with those of the next. */
+/**
+ * When a frame leaves: at once, with all frames of this turn of the event loop, or, since it may wait, with those of
+ * the next.
+ */
 type Leaving = 'now' | 'turn' | 'next turn'
 
 /**
- * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may wait are
- * written with those of the next turn, since with many streams a write is the most expensive part of an event. While more than
- * {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If nothing drains for
- * {@link OUTBOX_STALL_MS}, the connection is closed with 4413.
+ * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may
+ * wait are written with those of the next turn, since with many streams a write is the most expensive part of an event.
+ * While more than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If
+ * nothing drains for {@link OUTBOX_STALL_MS}, the connection is closed with 4413.
  */
 export class Outbox {
   readonly #socket: ServedSocket
@@ -67,8 +70,8 @@ export class Outbox {
   }
 
   /**
-   * Sends one text message as fragments, one per piece, as fast as the client reads. Other work runs between them. Call it when
-   * {@link drained} is `undefined`; frames sent meanwhile follow. `shown` is passed to `see` in its place.
+   * Sends one text message as fragments, one per piece, as fast as the client reads. Other work runs between them. Call
+   * it when {@link drained} is `undefined`; frames sent meanwhile follow. `shown` is passed to `see` in its place.
    */
   sendPieces(pieces: Iterable<string>, shown: string): Promise<void> {
     this.#flush()
@@ -131,7 +134,10 @@ export class Outbox {
     this.#readPause.resume('unread answers')
   }
 
-  /** Closes the connection if the number of waiting bytes does not fall below `waiting` in time. Returns the function that stops it. */
+  /**
+   * Closes the connection if the number of waiting bytes does not fall below `waiting` in time. Returns the function
+   * that stops it.
+   */
   #watch(waiting: number): () => void {
     let timer: unknown
     const look = (before: number) => {
@@ -150,15 +156,19 @@ export class Outbox {
 const SHORT_HEADER = 4
 const LONG_HEADER = 10
 
-/** Memory that is filled from its start to its end, and then replaced: a Buffer of its own for each flush takes twice as long. */
+/**
+ * Memory that is filled from its start to its end, and then replaced: a Buffer of its own for each flush takes twice as
+ * long.
+ */
 const BLOCK_BYTES = 64 * 1024
 
 let block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
 let used = 0
 
 /**
- * The bytes of unmasked text frames (RFC 6455 §5.2), one for each three texts, which follow one another in it. `ws` makes two Buffers, two
- * writes and an object of options for each frame: an answer of GetTask then allocates 1.2 kB more (Node 24; `npm run bench -- --only get`).
+ * The bytes of unmasked text frames (RFC 6455 §5.2), one for each three texts, which follow one another in it. `ws`
+ * makes two Buffers, two writes and an object of options for each frame: an answer of GetTask then allocates 1.2 kB
+ * more (Node 24; `npm run bench -- --only get`).
  */
 export function framesOf(texts: readonly string[]): Buffer {
   growBlock(texts)

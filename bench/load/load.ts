@@ -2,7 +2,10 @@
 export interface Load {
   /** The text of the answer. */
   call(method: string, params: unknown): Promise<string>
-  /** Hands over the text of each event of a stream; resolves at its end. `parameters` are service parameters, which only WebSockets send. */
+  /**
+   * Hands over the text of each event of a stream; resolves at its end. `parameters` are service parameters, which only
+   * WebSockets send.
+   */
   stream(
     method: string,
     params: unknown,

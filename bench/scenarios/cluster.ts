@@ -26,8 +26,8 @@ interface Lane {
 }
 
 /**
- * Three nodes and their PostgreSQL beside one server with a SQLite file, all on the same cores: tasks a second, and how late a follower
- * on another node gets an event.
+ * Three nodes and their PostgreSQL beside one server with a SQLite file, all on the same cores: tasks a second, and how
+ * late a follower on another node gets an event.
  */
 export async function clusterTables({
   requests,

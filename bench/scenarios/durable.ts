@@ -36,7 +36,10 @@ export async function durableTables({ openTasks }: Scale): Promise<{ title: stri
   }
 }
 
-/** Messages that come at a steady pace, whether those before are answered or not; each is answered once its task is durable. */
+/**
+ * Messages that come at a steady pace, whether those before are answered or not; each is answered once its task is
+ * durable.
+ */
 async function acknowledgements(file: string): Promise<string> {
   // Where the disk halts for a moment more wait than one client may have under way: that is a figure, no error.
   const server = await ServerProcess.start(oursDurable.file, {

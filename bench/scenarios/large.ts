@@ -25,7 +25,10 @@ const KILLED_AFTER = 0.9
 /** A server whose limits do not end a large task. */
 const LIMITS = { eventsPerTask: 10_000_000, taskBytes: 1024 ** 3, restoredBytes: 1024 ** 3 }
 
-/** One task with many events, one with a large artifact, in a SQLite file: how long it takes, and what the process holds. */
+/**
+ * One task with many events, one with a large artifact, in a SQLite file: how long it takes, and what the process
+ * holds.
+ */
 export async function largeTables({ largeEvents }: Scale): Promise<{ title: string; rows: string }[]> {
   const folder = await mkdtemp(join(tmpdir(), 'taskchart-bench-'))
   try {
@@ -133,7 +136,9 @@ async function readWhole(server: ServerProcess, load: Load, id: string, least: n
   return { tookMs, before: before.rss, rss, most }
 }
 
-/** Kills a server while it makes a task, and waits for an event of the next process, from whose start the time counts. */
+/**
+ * Kills a server while it makes a task, and waits for an event of the next process, from whose start the time counts.
+ */
 async function nextAfterKill(file: string, chunks: number): Promise<number> {
   const server = await ServerProcess.start(LEAN, { work: 'chunks', file, limits: LIMITS })
   const load = await webSocketLoad(server.port, 1)

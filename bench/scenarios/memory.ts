@@ -47,7 +47,10 @@ export async function memoryTable({ waitingTasks, memoryRounds }: Scale): Promis
   return table(['Server', 'heap, bytes/task', 'resident, bytes/task', '× official SDK, heap'], rows)
 }
 
-/** Memory of a connection that is open and does nothing: what the process holds more for each of many, and how much more than bare `ws`. */
+/**
+ * Memory of a connection that is open and does nothing: what the process holds more for each of many, and how much more
+ * than bare `ws`.
+ */
 export async function connectionTable({ idleConnections, memoryRounds }: Scale): Promise<string> {
   const found = [echo, ours].map(({ name }) => ({ name, heap: [] as number[], rss: [] as number[] }))
   for (let round = 0; round < memoryRounds; round += 1) {

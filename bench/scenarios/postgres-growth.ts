@@ -13,7 +13,9 @@ const IN_FLIGHT = 128
 const PARTS = 10
 const LISTS = 40
 
-/** How often a sweep and none alternate, for how long each, and how long after the change the commits are not counted. */
+/**
+ * How often a sweep and none alternate, for how long each, and how long after the change the commits are not counted.
+ */
 const TURNS = 40
 const TURN_MS = 700
 const SETTLE_MS = 150
@@ -26,8 +28,8 @@ const NEW_MS = 1e12
 const TICK_MICROS = 10_000
 
 /**
- * A database that grows from nothing, without ANALYZE by hand: commits and lists must not get slower. Then a sweep beside commits. The store
- * is loaded in this process, without a server.
+ * A database that grows from nothing, without ANALYZE by hand: commits and lists must not get slower. Then a sweep
+ * beside commits. The store is loaded in this process, without a server.
  */
 export async function postgresGrowthTables({ storedTasks }: Scale): Promise<{ title: string; rows: string }[]> {
   const server = await PostgresServer.start(['fsync=on', 'shared_buffers=256MB'], { onDisk: true })

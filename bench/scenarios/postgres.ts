@@ -12,8 +12,8 @@ import { messageParams } from './message.ts'
 const FEWER = 2
 
 /**
- * SendMessage with every event synced to a PostgreSQL of its own, beside SQLite on the same disk and the official SDK with its own task store in
- * the same PostgreSQL. All of them share the cores.
+ * SendMessage with every event synced to a PostgreSQL of its own, beside SQLite on the same disk and the official SDK
+ * with its own task store in the same PostgreSQL. All of them share the cores.
  */
 export async function postgresTables({
   requests,

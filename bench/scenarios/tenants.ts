@@ -15,7 +15,10 @@ const REQUESTS_A_SECOND = 50
 const CONNECTIONS = 32
 const IN_FLIGHT = 256
 
-/** One of the noisy tenants may send no more than the quiet one sends; all else has its defaults, which no flood uses up. */
+/**
+ * One of the noisy tenants may send no more than the quiet one sends; all else has its defaults, which no flood uses
+ * up.
+ */
 const TENANTS = { quiet: {}, noisy: { limits: { perTenant: { requestsPerMinute: 3000 } } }, endless: {} }
 
 /** What the quiet tenant is measured beside. */
@@ -59,8 +62,8 @@ interface Quiet {
 }
 
 /**
- * How long the requests of one tenant take: alone, while another floods a server of its own, which takes the machine's cores
- * as well and nothing else, and while it floods the same server. In turns.
+ * How long the requests of one tenant take: alone, while another floods a server of its own, which takes the machine's
+ * cores as well and nothing else, and while it floods the same server. In turns.
  */
 export async function tenantTable({ pacedMs, rounds }: Scale): Promise<string> {
   const server = await ServerProcess.start(ours.file, { work: 'artifact', tenants: TENANTS })

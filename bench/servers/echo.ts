@@ -21,7 +21,10 @@ let opening: OpeningMessage | undefined
 const taskId = crypto.randomUUID()
 const contextId = crypto.randomUUID()
 
-/** The results that a real server would give, made up on the spot: no task is behind them, so this is what is left of the cost. */
+/**
+ * The results that a real server would give, made up on the spot: no task is behind them, so this is what is left of
+ * the cost.
+ */
 function resultsOf({ method, params: { message } }: Request): unknown[] {
   opening = message ?? opening
   const status = (state: string) => ({ state: `TASK_STATE_${state}`, timestamp: new Date().toISOString() })

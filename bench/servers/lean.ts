@@ -6,7 +6,10 @@ import { report } from './control.ts'
 import { ourWork } from './ours-work.ts'
 import type { OursOptions } from './ours.ts'
 
-/** A server that loads nothing but what its tasks need, so that its resident memory is that of its tasks: WebSocket and a SQLite file. */
+/**
+ * A server that loads nothing but what its tasks need, so that its resident memory is that of its tasks: WebSocket and
+ * a SQLite file.
+ */
 const { work, limits = {}, file = '', deadlineMs } = JSON.parse(process.argv[2] ?? '') as OursOptions
 const agent = defineAgent({
   card: { name: 'Bench' },

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { DatabaseTaskStore } from '@a2a-js/sdk/server/database'
 import { Kysely, PostgresDialect } from 'kysely'
 
-/** The official SDK's own store in a PostgreSQL database, whose tables its command creates, as its documentation says. */
+/**
+ * The official SDK's own store in a PostgreSQL database, whose tables its command creates, as its documentation says.
+ */
 export async function sdkDatabase(url: string): Promise<DatabaseTaskStore> {
   // npm runs the benchmark in the folder of the clone.
   const command = join(process.cwd(), 'node_modules/.bin/a2a-db')

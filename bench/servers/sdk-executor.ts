@@ -2,7 +2,10 @@ import { Role, TaskState, type Artifact, type Message } from '@a2a-js/sdk'
 import { AgentEvent, type AgentExecutor, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server'
 import { ARTIFACT_TEXT, CHUNK_TEXT, errandIn, nextTurn } from '../errands.ts'
 
-/** Does the same errands as our agents, and publishes the same events: SUBMITTED, WORKING, artifacts, and an end or a question. */
+/**
+ * Does the same errands as our agents, and publishes the same events: SUBMITTED, WORKING, artifacts, and an end or a
+ * question.
+ */
 export class BenchExecutor implements AgentExecutor {
   async execute(request: RequestContext, bus: ExecutionEventBus): Promise<void> {
     const { taskId, contextId } = request

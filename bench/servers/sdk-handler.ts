@@ -2,7 +2,9 @@ import type { AgentCard } from '@a2a-js/sdk'
 import { DefaultRequestHandler, InMemoryTaskStore, type A2ARequestHandler, type TaskStore } from '@a2a-js/sdk/server'
 import { BenchExecutor } from './sdk-executor.ts'
 
-/** The official SDK's request handler as its README sets it up: with defaults, in memory unless another store is given. */
+/**
+ * The official SDK's request handler as its README sets it up: with defaults, in memory unless another store is given.
+ */
 export function sdkHandler(store: TaskStore = new InMemoryTaskStore()): A2ARequestHandler {
   const card: AgentCard = {
     name: 'Bench',

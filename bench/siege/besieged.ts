@@ -13,7 +13,10 @@ export interface Peaks {
   readonly blockedMs: number
 }
 
-/** The times of the server's threads since their start, in milliseconds. A thread waits while it is ready and other threads have all processors. */
+/**
+ * The times of the server's threads since their start, in milliseconds. A thread waits while it is ready and other
+ * threads have all processors.
+ */
 export interface Threads {
   readonly ranMs: number
   readonly waitedMs: number
@@ -53,7 +56,9 @@ export class Besieged {
     this.#watch = setInterval(() => this.#look(), 100)
   }
 
-  /** Serves the agent of this folder on a free port with a database file, by this Node. Throws Error if it ends instead. */
+  /**
+   * Serves the agent of this folder on a free port with a database file, by this Node. Throws Error if it ends instead.
+   */
   static async start(file: string, node = process.execPath): Promise<Besieged> {
     const beganMs = performance.now()
     const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
@@ -102,7 +107,10 @@ export class Besieged {
     return peaks
   }
 
-  /** Its threads until now. All is 0 where the system does not tell: only Linux does, and the store's thread has a name from Node 24 on. */
+  /**
+   * Its threads until now. All is 0 where the system does not tell: only Linux does, and the store's thread has a name
+   * from Node 24 on.
+   */
   readonly threads = (): Threads => {
     const { pid } = this.#child
     const [ranMs, waitedMs] = scheduled(pid, pid)

@@ -4,7 +4,10 @@ import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { OPERATIONS } from '../../machines/protocol/operations.ts'
 
-/** Requests made from the schemas of the protocol, each with up to three changes. `$TASK`, `$ASKING` and `$FOREIGN` stand for ids. */
+/**
+ * Requests made from the schemas of the protocol, each with up to three changes. `$TASK`, `$ASKING` and `$FOREIGN`
+ * stand for ids.
+ */
 
 type JsonSchema = Readonly<Record<string, unknown>>
 type Change = (value: unknown, pick: (below: number) => number) => unknown

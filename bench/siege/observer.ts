@@ -11,7 +11,10 @@ export interface Wait {
   readonly what: string
   readonly sentMs: number
   readonly tookMs: number
-  /** For how long of it the server waited for a processor: its main thread, or its store's thread while the main thread had nothing to do. */
+  /**
+   * For how long of it the server waited for a processor: its main thread, or its store's thread while the main thread
+   * had nothing to do.
+   */
   readonly descheduledMs: number
 }
 
@@ -23,8 +26,9 @@ const UNSEEN: Threads = { ranMs: 0, waitedMs: 0, storeWaitedMs: 0 }
 type Ask = (method: string, params: string) => Promise<string>
 
 /**
- * The other caller. At a steady rate it opens, gets, lists and follows tasks, in turns over one WebSocket and over HTTP with a
- * new connection for each request. It also reads the stream of a task that ticks. It notes every wrong answer as a failure.
+ * The other caller. At a steady rate it opens, gets, lists and follows tasks, in turns over one WebSocket and over HTTP
+ * with a new connection for each request. It also reads the stream of a task that ticks. It notes every wrong answer as
+ * a failure.
  */
 export class Observer {
   readonly failures: string[] = []

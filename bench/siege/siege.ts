@@ -44,7 +44,9 @@ const A_SECOND = 10
 const WARM_UP_MS = 4000
 const AFTER_MS = 10_000
 
-/** Attacks `taskchart serve --db` and measures its other caller meanwhile. Then kills the server and starts it again. */
+/**
+ * Attacks `taskchart serve --db` and measures its other caller meanwhile. Then kills the server and starts it again.
+ */
 export async function siege(options: SiegeOptions, say: (line: string) => void): Promise<Found> {
   return onStage(options, async ({ served, attackOn }) => {
     const [server, other] = [await served('tasks.db'), await served('other.db')]

@@ -7,9 +7,15 @@ const MIB = 2 ** 20
 
 /** The bounds of a siege. Sizes are MiB. */
 export const BOUNDS = {
-  /** How much longer the observer may wait than beside an idle server, without the time in which the server waited for a processor. */
+  /**
+   * How much longer the observer may wait than beside an idle server, without the time in which the server waited for a
+   * processor.
+   */
   waitMs: 250,
-  /** The heap, with what lies outside of it for objects on it, at any moment, with the garbage that V8 has not collected yet. */
+  /**
+   * The heap, with what lies outside of it for objects on it, at any moment, with the garbage that V8 has not collected
+   * yet.
+   */
   heap: 1536,
   /** The same right after a garbage collection, ten seconds after the attack. */
   heapAfter: 384,

@@ -13,7 +13,10 @@ export const authenticate = apiKey({ keys: KEYS })
 /** Its lowest price. */
 const LEAST = 45
 
-/** Bargains, tells stories with a step, a sleep and a question, waits to be canceled, or ends at once: as its message says. */
+/**
+ * Bargains, tells stories with a step, a sleep and a question, waits to be canceled, or ends at once: as its message
+ * says.
+ */
 export const agent = defineAgent({
   card: { name: 'Soaked' },
   negotiate: negotiation({

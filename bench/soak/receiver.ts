@@ -29,7 +29,10 @@ export class Receiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`
   }
 
-  /** The generations that were posted of a task, in order, once its end was. A delivery may be repeated: then only the last one. */
+  /**
+   * The generations that were posted of a task, in order, once its end was. A delivery may be repeated: then only the
+   * last one.
+   */
   async generationsOf(taskId: string): Promise<readonly number[]> {
     const { generations, isOver } = this.#of(taskId)
     await isOver

@@ -16,7 +16,10 @@ const GROWTH: Readonly<Record<keyof Sizes, readonly [factor: number, more: numbe
   log: [1.1, 2 ** 20]
 }
 
-/** Sizes that follow what is done in a life, which a busy machine makes less: they are compared with the most of all lives before. */
+/**
+ * Sizes that follow what is done in a life, which a busy machine makes less: they are compared with the most of all
+ * lives before.
+ */
 const BY_LOAD: ReadonlySet<keyof Sizes> = new Set(['rss', 'file'])
 
 /** A sentence for each bound that did not hold, apart from times. */

@@ -34,9 +34,9 @@ export function isEnd(update: TaskUpdate): boolean {
 }
 
 /**
- * Evaluates properties on the updates of tasks, those that are decided by updates. It is one automaton for all of them, made as it is needed:
- * a step of a task is a look into a table, unless a property reads data. What has to happen in the end is violated by a task that ends without
- * it, but not by a canceled one.
+ * Evaluates properties on the updates of tasks, those that are decided by updates. It is one automaton for all of them,
+ * made as it is needed: a step of a task is a look into a table, unless a property reads data. What has to happen in
+ * the end is violated by a task that ends without it, but not by a canceled one.
  */
 export class Monitor {
   /** The names of the properties. */

@@ -57,7 +57,10 @@ interface Fairly {
   readonly fairness: Fairness
 }
 
-/** The words of properties, typed by a chart. Each term is a state by its path, a function of the chart's snapshot, or one of the terms below. */
+/**
+ * The words of properties, typed by a chart. Each term is a state by its path, a function of the chart's snapshot, or
+ * one of the terms below.
+ */
 export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateOf<Chart>, SnapshotFrom<Chart>>> {
   /** The term holds at no moment; with `{ after }`, at none that follows it. */
   readonly never: (term: T, options?: After<T>) => Property
@@ -67,7 +70,10 @@ export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateO
   readonly leadsTo: (cause: T, effect: T, options?: Fairly) => Property
   /** The first happens before the second; with `{ after }`, between each of those and the next second. */
   readonly precedes: (first: T, then: T, options?: After<T>) => Property
-  /** The term happens once or not at all; with `{ after }`, since the last of those. A state happens when it is entered from another. */
+  /**
+   * The term happens once or not at all; with `{ after }`, since the last of those. A state happens when it is entered
+   * from another.
+   */
   readonly atMostOnce: (term: T, options?: After<T>) => Property
   /** The term holds on every walk, sooner or later, unless the client cancels. */
   readonly eventually: (term: T, options?: Fairly) => Property
@@ -82,7 +88,10 @@ export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateO
   readonly done: (actor: string) => Term
   /** An actor ends with an error. */
   readonly fails: (actor: string) => Term
-  /** The client gets a status or an artifact; for a chart that is no work, the chart emits an event of this type. Without a name, anything. */
+  /**
+   * The client gets a status or an artifact; for a chart that is no work, the chart emits an event of this type.
+   * Without a name, anything.
+   */
   readonly told: (name?: UpdateName | (string & {}), isIt?: (update: never) => boolean) => Term
   /** The chart sends an event of this type to an actor. */
   readonly sent: (type: string, isIt?: (event: never) => boolean) => Term
@@ -99,8 +108,9 @@ export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateO
 }
 
 /**
- * The words with which to write properties of a chart, typed by its states, tags and events. Give them to `defineAgent({ properties })`,
- * and `taskchart prove` proves them on every walk or shows the shortest counterexample. A state that the chart lacks throws TypeError.
+ * The words with which to write properties of a chart, typed by its states, tags and events. Give them to
+ * `defineAgent({ properties })`, and `taskchart prove` proves them on every walk or shows the shortest counterexample.
+ * A state that the chart lacks throws TypeError.
  */
 export function propertiesOf<Chart extends AnyStateMachine>(chart: Chart): PropertyWords<Chart> {
   const term = (given: AnyTerm) => termOf(given, chart)

@@ -1,14 +1,15 @@
 import { anyTerm, type Moment, occurs, type Term, updateTerm } from './terms.ts'
 
 /**
- * Where a property stands on a walk. `waits`: it demands nothing now. `watches`: something may violate it. `seen` and `within`: its event has
- * happened, and for a state, it still lasts. `owes`: something has to happen yet. `met`: it has just happened. `violated`: for good.
+ * Where a property stands on a walk. `waits`: it demands nothing now. `watches`: something may violate it. `seen` and
+ * `within`: its event has happened, and for a state, it still lasts. `owes`: something has to happen yet. `met`: it has
+ * just happened. `violated`: for good.
  */
 export type Mode = 'waits' | 'watches' | 'seen' | 'within' | 'owes' | 'met' | 'violated'
 
 /**
- * Which endless walks count. `progress`: whatever waits goes on, so actors end, timers fire and clients answer, but each may do the same every
- * time. `choice`: also, everything that is possible again and again happens in the end.
+ * Which endless walks count. `progress`: whatever waits goes on, so actors end, timers fire and clients answer, but
+ * each may do the same every time. `choice`: also, everything that is possible again and again happens in the end.
  */
 export type Fairness = 'progress' | 'choice'
 
@@ -20,12 +21,17 @@ export interface Claim {
   readonly after?: Term | undefined
 }
 
-/** A claim about every walk through a chart, as a small automaton over its moments. Made by the words of `propertiesOf`. */
+/**
+ * A claim about every walk through a chart, as a small automaton over its moments. Made by the words of `propertiesOf`.
+ */
 export interface Property {
   readonly claim: Claim
   readonly start: Mode
   readonly next: (mode: Mode, moment: Moment) => Mode
-  /** For a claim that something happens in the end: which endless walks count. A claim that something never happens has none. */
+  /**
+   * For a claim that something happens in the end: which endless walks count. A claim that something never happens has
+   * none.
+   */
   readonly fairness?: Fairness
   /** Whether unknown data may change its verdict, since it reads more than states, tags and events. */
   readonly readsContext: boolean
@@ -45,7 +51,10 @@ export function always(term: Term, after?: Term): Property {
   )
 }
 
-/** `atMostOnce`: the term happens once, or not at all; with `after`, since the last of those. A state happens when it is entered. */
+/**
+ * `atMostOnce`: the term happens once, or not at all; with `after`, since the last of those. A state happens when it is
+ * entered.
+ */
 export function atMostOnce(term: Term, after?: Term): Property {
   return safety({ word: 'atMostOnce', terms: [term], after }, (mode, moment) => {
     if (mode === 'waits') return mode

@@ -1,14 +1,17 @@
 import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode, EventObject } from 'xstate'
 
 /**
- * One moment of a walk through a chart. A step has several. First its event arrives, then the client gets its updates, then events are sent to
- * actors. At last the chart rests in a state.
+ * One moment of a walk through a chart. A step has several. First its event arrives, then the client gets its updates,
+ * then events are sent to actors. At last the chart rests in a state.
  */
 export interface Moment {
   readonly kind: 'event' | 'told' | 'sent' | 'state'
   /** The chart: before the step at the moment of its event, else after it. */
   readonly chart: AnyMachineSnapshot
-  /** The type of the event, or the name of an update: `WORKING`, `artifact`, or the type of an emitted event. Empty for a state. */
+  /**
+   * The type of the event, or the name of an update: `WORKING`, `artifact`, or the type of an emitted event. Empty for
+   * a state.
+   */
   readonly name: string
   /** The event or the update. */
   readonly value?: unknown

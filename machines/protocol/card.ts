@@ -105,8 +105,8 @@ export const AgentCardSchema = message({
 })
 
 /**
- * An agent's description of itself (§4.4.1). `supportedInterfaces` is in order of preference; `version` is the version of the
- * agent, not of A2A; modes are media types.
+ * An agent's description of itself (§4.4.1). `supportedInterfaces` is in order of preference; `version` is the version
+ * of the agent, not of A2A; modes are media types.
  */
 export interface AgentCard extends z.output<typeof AgentCardSchema> {}
 

@@ -1,8 +1,8 @@
 /**
  * All errors, with JSON-RPC number, HTTP status, gRPC name, ErrorInfo reason and standard message.
  *
- * The first ten are A2A's, as A2A 1.0.1 maps them (§5.4; TaskGenerationMismatch is from 1.1). Then come the five of JSON-RPC
- * (§9.5), then taskchart's, with numbers outside the ranges that A2A and JSON-RPC reserve.
+ * The first ten are A2A's, as A2A 1.0.1 maps them (§5.4; TaskGenerationMismatch is from 1.1). Then come the five of
+ * JSON-RPC (§9.5), then taskchart's, with numbers outside the ranges that A2A and JSON-RPC reserve.
  */
 export const ERRORS = {
   TaskNotFound: row(-32001, 404, 'NOT_FOUND', 'TASK_NOT_FOUND', 'Task not found'),
@@ -105,8 +105,8 @@ const NUMBERS: ReadonlyMap<number, ErrorCode> = new Map(
 )
 
 /**
- * An error that is sent to the other side as it is. `code` is a key of `ERRORS`, so a `switch` over it can be exhaustive. The
- * default message is the standard one of `ERRORS`.
+ * An error that is sent to the other side as it is. `code` is a key of `ERRORS`, so a `switch` over it can be
+ * exhaustive. The default message is the standard one of `ERRORS`.
  */
 export class A2AError extends Error {
   override readonly name = 'A2AError'
@@ -206,8 +206,8 @@ function seconds(milliseconds: number): string {
 }
 
 /**
- * The error for calls whose context moved to another node while their commit was under way: it may have been written. A call that may be
- * repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
+ * The error for calls whose context moved to another node while their commit was under way: it may have been written. A
+ * call that may be repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
  */
 export const OUTCOME_UNKNOWN = new A2AError(
   'Overloaded',

@@ -16,12 +16,15 @@ export const OfferSchema = message({
 })
 
 /**
- * An agent's offer: it does the task on these terms if `offerId` is accepted before `expiresAt` (RFC 3339). `round` counts the
- * offers of both sides, including this one.
+ * An agent's offer: it does the task on these terms if `offerId` is accepted before `expiresAt` (RFC 3339). `round`
+ * counts the offers of both sides, including this one.
  */
 export interface Offer extends z.output<typeof OfferSchema> {}
 
-/** Wire form of a client's move, in a data part of its message: `{ data: { [NEGOTIATION_EXTENSION]: { accept: { offerId } } } }`. */
+/**
+ * Wire form of a client's move, in a data part of its message: `{ data: { [NEGOTIATION_EXTENSION]: { accept: { offerId
+ * } } } }`.
+ */
 export const MoveSchema = oneOf(
   {
     propose: requiredField(message({ terms: requiredField(struct) })),
@@ -31,7 +34,9 @@ export const MoveSchema = oneOf(
   {}
 )
 
-/** A client's move: it accepts or declines an offer, or proposes terms, which is a counter-offer while an offer is open. */
+/**
+ * A client's move: it accepts or declines an offer, or proposes terms, which is a counter-offer while an offer is open.
+ */
 export type NegotiationMove = z.output<typeof MoveSchema>
 
 /** The negotiation member of a data part; `name` is its path, as in a violation. */

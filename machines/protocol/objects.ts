@@ -76,8 +76,8 @@ export const TaskArtifactUpdateEventSchema = message({
 })
 
 /**
- * Brings an artifact, or a chunk of one (§4.2.2). With `append` its parts are added to the artifact of the same id, otherwise
- * they replace it; `lastChunk` marks the end of the artifact. Both default to false.
+ * Brings an artifact, or a chunk of one (§4.2.2). With `append` its parts are added to the artifact of the same id,
+ * otherwise they replace it; `lastChunk` marks the end of the artifact. Both default to false.
  */
 export interface TaskArtifactUpdateEvent extends z.output<typeof TaskArtifactUpdateEventSchema> {}
 
@@ -112,5 +112,7 @@ export const ListTasksResponseSchema = message({
   totalSize: defaultField(int32(), () => 0)
 })
 
-/** One page of tasks, latest status first (§3.1.4). `nextPageToken` is empty on the last; `totalSize` counts all pages. */
+/**
+ * One page of tasks, latest status first (§3.1.4). `nextPageToken` is empty on the last; `totalSize` counts all pages.
+ */
 export interface ListTasksResponse extends z.output<typeof ListTasksResponseSchema> {}

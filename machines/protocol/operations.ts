@@ -43,7 +43,10 @@ export type StreamingName = Extract<(typeof OPERATIONS)[OperationMethod], { read
 /** A capability of the Agent Card that an operation requires (§4.4.3). */
 export type Capability = 'streaming' | 'pushNotifications' | 'extendedAgentCard'
 
-/** One operation of A2A: its name in the runtime, whether it answers with a stream, its parameters and the capability that it requires. */
+/**
+ * One operation of A2A: its name in the runtime, whether it answers with a stream, its parameters and the capability
+ * that it requires.
+ */
 export interface Operation<Name extends keyof OperationRequests = keyof OperationRequests> {
   readonly name: Name
   readonly streaming: boolean

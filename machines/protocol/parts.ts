@@ -30,8 +30,8 @@ export const PartSchema = oneOf(
 )
 
 /**
- * A part of a message or an artifact (§4.1.6). Narrow it with `'text' in part` and the like; `raw` is base64, `data` any JSON
- * value, including null.
+ * A part of a message or an artifact (§4.1.6). Narrow it with `'text' in part` and the like; `raw` is base64, `data`
+ * any JSON value, including null.
  */
 export type Part = z.output<typeof PartSchema>
 
@@ -53,7 +53,10 @@ export const MessageSchema = message({
 /** One message of a client or an agent (§4.1.4). The sender makes the `messageId`. */
 export interface Message extends z.output<typeof MessageSchema> {}
 
-/** Fast path for a part that has only `text`, as most have: decoding it would take nearly as long as the rest of its message. */
+/**
+ * Fast path for a part that has only `text`, as most have: decoding it would take nearly as long as the rest of its
+ * message.
+ */
 function textAlone(part: unknown): Part | undefined {
   if (!isObject(part) || Object.keys(part).length !== 1) return undefined
   const { text } = part

@@ -1,6 +1,6 @@
 /**
- * Every state of a task (§4.1.3) by its wire name, with its number in the proto, its state in the task chart, and its class.
- * `TASK_STATE_UNSPECIFIED` is never sent, so it is missing.
+ * Every state of a task (§4.1.3) by its wire name, with its number in the proto, its state in the task chart, and its
+ * class. `TASK_STATE_UNSPECIFIED` is never sent, so it is missing.
  */
 export const TASK_STATES = {
   TASK_STATE_SUBMITTED: { number: 1, chart: 'submitted', class: 'active' },

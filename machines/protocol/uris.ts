@@ -7,7 +7,10 @@ export const RELIABILITY_EXTENSION = 'urn:taskchart:extension:reliability:1'
 /** The extension that names negotiated terms, in data parts and in a task's metadata (§4.6). */
 export const NEGOTIATION_EXTENSION = 'urn:taskchart:extension:negotiation:1'
 
-/** The extension of a card that describes the message that opens a task: its `params` are `{ schema }`, a JSON Schema (§4.6). */
+/**
+ * The extension of a card that describes the message that opens a task: its `params` are `{ schema }`, a JSON Schema
+ * (§4.6).
+ */
 export const INPUT_EXTENSION = 'urn:taskchart:extension:input:1'
 
 /** The metadata key of a question's message that holds the JSON Schema of its answer (§4.1.4). */

@@ -12,8 +12,8 @@ const VERSION = /^(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})(?:\.(?:0|[1-9]\d{0,3}))?$/
 /**
  * Gives the Major.Minor of an `A2A-Version`, without the patch number (§3.6): `1.0.1` is `1.0`.
  *
- * Empty or missing text is `0.3`, since clients of that version send no such header. Malformed text gives `undefined`, which
- * callers refuse with VersionNotSupported.
+ * Empty or missing text is `0.3`, since clients of that version send no such header. Malformed text gives `undefined`,
+ * which callers refuse with VersionNotSupported.
  */
 export function normaliseVersion(text: string | undefined): string | undefined {
   const trimmed = text?.trim() ?? ''

@@ -12,7 +12,10 @@ import {
   type FieldViolation
 } from './errors.ts'
 
-/** The JSON-RPC form of an error (§9.5). `data` is an array of `google.rpc` messages; for clients of 0.1 an object wraps it. */
+/**
+ * The JSON-RPC form of an error (§9.5). `data` is an array of `google.rpc` messages; for clients of 0.1 an object wraps
+ * it.
+ */
 export interface WireError {
   readonly code: number
   readonly message: string
@@ -31,8 +34,8 @@ export function toWireError(error: A2AError): WireError {
 /**
  * Reads the untrusted `error` member of a JSON-RPC response.
  *
- * The code comes from its number, else from ErrorInfo's `reason`, else it is InternalError. Message, metadata, violations and
- * retry delay are read where they are well formed. The whole input is the `cause`.
+ * The code comes from its number, else from ErrorInfo's `reason`, else it is InternalError. Message, metadata,
+ * violations and retry delay are read where they are well formed. The whole input is the `cause`.
  */
 export function fromWireError(wire: unknown): A2AError {
   const error = isObject(wire) ? wire : {}

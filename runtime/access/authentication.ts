@@ -8,8 +8,8 @@ import type { Limits } from './limits.ts'
 import { inTime } from './time-limit.ts'
 
 /**
- * Credentials of a connection or a request. Header names are lower-case. The URL is not part of them: credentials in URLs end up in
- * logs, so they are refused.
+ * Credentials of a connection or a request. Header names are lower-case. The URL is not part of them: credentials in
+ * URLs end up in logs, so they are refused.
  */
 export interface Credentials {
   readonly headers: Readonly<Record<string, string | undefined>>
@@ -26,11 +26,12 @@ export interface Principal {
 }
 
 /**
- * Identifies a caller by its credentials; gives `undefined` if they are invalid. Errors are logged, and refuse the caller as invalid
- * credentials do. The `A2AError` `Overloaded` means that the check is unavailable: the client is refused, and may retry.
+ * Identifies a caller by its credentials; gives `undefined` if they are invalid. Errors are logged, and refuse the
+ * caller as invalid credentials do. The `A2AError` `Overloaded` means that the check is unavailable: the client is
+ * refused, and may retry.
  *
- * Its members describe it: `securitySchemes` and `securityRequirements` go into the card, and `challenge` is the `WWW-Authenticate` of a
- * refusal. The default is one challenge per scheme in the card, or `Bearer`.
+ * Its members describe it: `securitySchemes` and `securityRequirements` go into the card, and `challenge` is the
+ * `WWW-Authenticate` of a refusal. The default is one challenge per scheme in the card, or `Bearer`.
  */
 export interface Authenticate {
   (credentials: Credentials): Principal | undefined | Promise<Principal | undefined>
@@ -42,7 +43,10 @@ export interface Authenticate {
 /** Default `WWW-Authenticate` of a refusal. */
 export const DEFAULT_CHALLENGE = 'Bearer'
 
-/** A caller, as the author's functions get it. Without `authenticate` the principal is `anonymous`, and `claims` is empty. */
+/**
+ * A caller, as the author's functions get it. Without `authenticate` the principal is `anonymous`, and `claims` is
+ * empty.
+ */
 export interface Caller {
   readonly principal: string
   readonly claims: Readonly<Record<string, unknown>>
@@ -50,8 +54,8 @@ export interface Caller {
 }
 
 /**
- * Calls `authenticate` for a server. Gives `undefined` if the caller is to be refused. Errors are logged and refuse it too, except
- * Overloaded, which is thrown.
+ * Calls `authenticate` for a server. Gives `undefined` if the caller is to be refused. Errors are logged and refuse it
+ * too, except Overloaded, which is thrown.
  */
 export async function identify(
   {
@@ -87,9 +91,10 @@ export type AuthorizationRequest = {
 }[keyof AuthorizedRequests]
 
 /**
- * Decides whether a caller may run an operation: `true`, `false`, or a reason for the client why not, such as a missing scope. It is
- * called before anything is read, so a refusal does not reveal what exists. Any other answer, or an error, is logged and refuses
- * the call. The `A2AError` `Overloaded`, or no answer within `limits.accessMs`, means that the check is unavailable.
+ * Decides whether a caller may run an operation: `true`, `false`, or a reason for the client why not, such as a missing
+ * scope. It is called before anything is read, so a refusal does not reveal what exists. Any other answer, or an error,
+ * is logged and refuses the call. The `A2AError` `Overloaded`, or no answer within `limits.accessMs`, means that the
+ * check is unavailable.
  */
 export type Authorize = (request: AuthorizationRequest) => boolean | string | Promise<boolean | string>
 

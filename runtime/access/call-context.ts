@@ -22,8 +22,8 @@ export interface CallContext {
   /** Claims of the caller's credentials. Default none. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
   /**
-   * Identifies the call's connection: the same object for all of its calls. Live contexts of anonymous callers are counted by it.
-   * Default none, for calls in process, which have only the total limit.
+   * Identifies the call's connection: the same object for all of its calls. Live contexts of anonymous callers are
+   * counted by it. Default none, for calls in process, which have only the total limit.
    */
   readonly connection?: object | undefined
   /** The agent's interfaces on the caller's server, for GetExtendedAgentCard. Default none, for calls in process. */
@@ -32,7 +32,10 @@ export interface CallContext {
   readonly bytes?: number
   /** The tenant of the URL's path, if the binding has one. It must equal the tenant of the request. */
   readonly tenant?: string | undefined
-  /** `A2A-Version` as the client sent it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in process. */
+  /**
+   * `A2A-Version` as the client sent it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in
+   * process.
+   */
   readonly version?: string
   /** The client's older version of A2A, if its request was translated; its webhooks get that version. Default 1.0. */
   readonly dialect?: string | undefined
@@ -40,7 +43,9 @@ export interface CallContext {
   readonly extensions?: readonly string[]
   /** Conditions of the reliability extension. Ignored unless that extension is in `extensions`. */
   readonly conditions?: Conditions
-  /** SendMessage: the client's own name for the task, instead of a taskId. For versions of A2A whose clients name tasks. */
+  /**
+   * SendMessage: the client's own name for the task, instead of a taskId. For versions of A2A whose clients name tasks.
+   */
   readonly taskName?: TaskName | undefined
   /** Called with the generation of each event of a stream, just before the stream gives it. */
   readonly numbered?: ((generation: number) => void) | undefined
@@ -87,7 +92,9 @@ export type CountRejected = (
   params?: unknown
 ) => A2AError | undefined
 
-/** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
+/**
+ * Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up.
+ */
 export function countRejected<T>(count: CountRejected, call: CallContext, params: unknown, read: () => T): T {
   try {
     return read()
@@ -96,7 +103,10 @@ export function countRejected<T>(count: CountRejected, call: CallContext, params
   }
 }
 
-/** The operations of a runtime as bindings call them: with JSON that no schema has seen, because each operation checks its own. */
+/**
+ * The operations of a runtime as bindings call them: with JSON that no schema has seen, because each operation checks
+ * its own.
+ */
 export type UncheckedOperations = { readonly [Name in Exclude<OperationName, StreamingName>]: UncheckedCall } & {
   readonly [Name in StreamingName]: UncheckedStream
 }

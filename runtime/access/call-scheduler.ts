@@ -1,4 +1,7 @@
-/** Maximum concurrent calls that read from the store. Several users have equal parts of it, each of at least `LEAST_READING`. */
+/**
+ * Maximum concurrent calls that read from the store. Several users have equal parts of it, each of at least
+ * `LEAST_READING`.
+ */
 const MOST_READING = 256
 const LEAST_READING = 32
 
@@ -8,8 +11,8 @@ const MOST_WAITING = 16
 type User = object | string
 
 /**
- * Fair scheduling of calls: of their parsing, and of their start. To bound memory, a user with too many calls that read from the
- * store has to wait until some are done. Its connections are not read meanwhile.
+ * Fair scheduling of calls: of their parsing, and of their start. To bound memory, a user with too many calls that read
+ * from the store has to wait until some are done. Its connections are not read meanwhile.
  */
 export class CallScheduler {
   /** Schedules the parsing of messages and bodies, by {@link readingCost}. */
@@ -22,7 +25,10 @@ export class CallScheduler {
     return this.reading.size + this.#beginning.size
   }
 
-  /** Runs a call when its user is scheduled. The call may call `waits` when it no longer reads from the store, but waits for something else. */
+  /**
+   * Runs a call when its user is scheduled. The call may call `waits` when it no longer reads from the store, but waits
+   * for something else.
+   */
   take<T>(user: User, run: (waits: () => void) => Promise<T>): Promise<T> {
     const turn = this.#beginning.next(user)
     if (!turn) return this.#run(user, run)
@@ -66,12 +72,15 @@ interface TurnBounds {
 }
 
 /**
- * Calls that begin in one round of the event loop. For a single user a large batch lets answers leave together. Among several users
- * each has a small batch of its own, so that no call waits for those of others.
+ * Calls that begin in one round of the event loop. For a single user a large batch lets answers leave together. Among
+ * several users each has a small batch of its own, so that no call waits for those of others.
  */
 export const BEGINNING: TurnBounds = { all: 16, each: 8 }
 
-/** Bytes parsed in one round, by {@link readingCost}. A round parses at most one large message; after 4 MiB the caller's next one waits 256 rounds. */
+/**
+ * Bytes parsed in one round, by {@link readingCost}. A round parses at most one large message; after 4 MiB the caller's
+ * next one waits 256 rounds.
+ */
 export const READING: TurnBounds = { all: 256 * 1024, each: 16 * 1024 }
 
 /** The cost to parse and check a message of this many bytes. */
@@ -88,9 +97,10 @@ interface Waiting {
 }
 
 /**
- * Round-robin scheduler of calls, by user. A limited cost begins in each round of the event loop, among several users a part of it for
- * each. In later rounds each user with waiting calls has one begin after the other; calls of one user keep their order. A call that costs
- * more than its user's part is large: one begins in a round, and among several users its user waits for as many rounds as it costs.
+ * Round-robin scheduler of calls, by user. A limited cost begins in each round of the event loop, among several users a
+ * part of it for each. In later rounds each user with waiting calls has one begin after the other; calls of one user
+ * keep their order. A call that costs more than its user's part is large: one begins in a round, and among several
+ * users its user waits for as many rounds as it costs.
  */
 export class FairQueue {
   readonly #bounds: TurnBounds
@@ -115,7 +125,10 @@ export class FairQueue {
     this.#isHeld = isHeld
   }
 
-  /** Resolves when a call of this user may begin; `undefined` if it may now. A call may cost more than the rest of its round. */
+  /**
+   * Resolves when a call of this user may begin; `undefined` if it may now. A call may cost more than the rest of its
+   * round.
+   */
   next(user: object | string, cost = 1): Promise<void> | undefined {
     this.#schedule()
     if (user !== (this.#latestUser ?? user)) this.#sharedTurns = REMEMBERED_TURNS
@@ -213,7 +226,10 @@ const MINUTE_MS = 60_000
 /** Time after which any bucket is full again. */
 export const REFILL_MS = 2 * MINUTE_MS
 
-/** Token bucket with the capacity of one minute, of at least 1 token. It fills evenly, and may be overdrawn by one more capacity. */
+/**
+ * Token bucket with the capacity of one minute, of at least 1 token. It fills evenly, and may be overdrawn by one more
+ * capacity.
+ */
 export class TokenBucket {
   readonly #perMinute: number
   #used = 0

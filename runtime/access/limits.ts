@@ -32,56 +32,66 @@ export interface Limits {
   /** Events of one task. Over it, the task fails. Default 10,000. */
   eventsPerTask: number
   /**
-   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, its newest snapshot, which has the context of a chart,
-   * and the journal of its work, as JSON text. Over it, the task fails, and messages that do not fit are refused with RateLimited.
-   * Default 16 MiB.
+   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, its newest snapshot, which has
+   * the context of a chart, and the journal of its work, as JSON text. Over it, the task fails, and messages that do
+   * not fit are refused with RateLimited. Default 16 MiB.
    */
   taskBytes: number
   /**
-   * Turns of one task within a second that only the chart's own haste causes: events that it delays by less than 10 ms, and actors that
-   * ended less than 10 ms after they started. Over it, turns of the task wait, 10 ms at first, up to a second. Default 100.
+   * Turns of one task within a second that only the chart's own haste causes: events that it delays by less than 10 ms,
+   * and actors that ended less than 10 ms after they started. Over it, turns of the task wait, 10 ms at first, up to a
+   * second. Default 100.
    */
   hastyTurns: number
-  /** Messages that wait for the next question of one task, or for an answer of one negotiation. Over it, they are refused with RateLimited. Default 16. */
+  /**
+   * Messages that wait for the next question of one task, or for an answer of one negotiation. Over it, they are
+   * refused with RateLimited. Default 16.
+   */
   queuedMessages: number
   /**
-   * Recoveries within a day of work that was running when its process ended, without progress in between. One more fails its task.
-   * Work that sleeps has twenty times as many. Default 5.
+   * Recoveries within a day of work that was running when its process ended, without progress in between. One more
+   * fails its task. Work that sleeps has twenty times as many. Default 5.
    */
   recoveries: number
   /** Contexts in memory. If all are busy, requests for others are refused with Overloaded. Default 10,000. */
   liveContexts: number
   /**
-   * Bytes of messages and snapshots of tasks in memory: open tasks, and ended ones until their end is stored. Over it, idle contexts
-   * leave memory. If that is not enough, messages are refused with Overloaded. Default 512 MiB.
+   * Bytes of messages and snapshots of tasks in memory: open tasks, and ended ones until their end is stored. Over it,
+   * idle contexts leave memory. If that is not enough, messages are refused with Overloaded. Default 512 MiB.
    */
   liveBytes: number
   /**
-   * Share of one principal in `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes`, `answerBytes` and `webhooksAtOnce`, from 0
-   * to 1. Over it, requests are refused with RateLimited; posts to webhooks and large answers wait. Anonymous connections each
-   * have this share of `liveContexts` and `liveBytes`. Default 0.25.
+   * Share of one principal in `liveContexts`, `liveBytes`, `connections`, `unfinishedBytes`, `answerBytes` and
+   * `webhooksAtOnce`, from 0 to 1. Over it, requests are refused with RateLimited; posts to webhooks and large answers
+   * wait. Anonymous connections each have this share of `liveContexts` and `liveBytes`. Default 0.25.
    */
   principalShare: number
   /** Share of one tenant in the same limits, from 0 to 1, if `tenants` has several. Default 0.5. */
   tenantShare: number
   /**
-   * Idle contexts in memory: their tasks have ended or wait for their clients. Over it, the least recently used leave memory. They
-   * are restored by the next message, cancel or timer. Default 32.
+   * Idle contexts in memory: their tasks have ended or wait for their clients. Over it, the least recently used leave
+   * memory. They are restored by the next message, cancel or timer. Default 32.
    */
   idleContexts: number
   /** Events buffered in memory for one stream. Later ones are read from the log. Default 64. */
   bufferedEvents: number
   /** How long a message is remembered for deduplication, in milliseconds. Default 1 hour. */
   sendsRememberedMs: number
-  /** How long a task name of an A2A 0.1 client is remembered after the last message to it, in milliseconds. Default 1 year. */
+  /**
+   * How long a task name of an A2A 0.1 client is remembered after the last message to it, in milliseconds. Default 1
+   * year.
+   */
   taskNamesRememberedMs: number
   /** How long GetTask waits for a task to change, if the client asks for that, in milliseconds. Default 30 seconds. */
   longPollMs: number
-  /** Time limit of `authenticate`, `authorize`, `extendedCard` and `signCard`, in milliseconds. After it, the caller gets Overloaded. Default 10,000. */
+  /**
+   * Time limit of `authenticate`, `authorize`, `extendedCard` and `signCard`, in milliseconds. After it, the caller
+   * gets Overloaded. Default 10,000.
+   */
   accessMs: number
   /**
-   * Time limit of `negotiate`, or of `respond` of a `negotiation`, in milliseconds. After it, its signal aborts, and the caller gets
-   * DeadlineExceeded. Default 5 minutes.
+   * Time limit of `negotiate`, or of `respond` of a `negotiation`, in milliseconds. After it, its signal aborts, and
+   * the caller gets DeadlineExceeded. Default 5 minutes.
    */
   negotiationMs: number
   /** Webhooks of one task. Over it, they are refused with RateLimited. Default 32. */
@@ -104,22 +114,29 @@ export interface Limits {
   callsPerConnection: number
   /** Open streams on one connection. Over it, they are refused with RateLimited. Default 1,024. */
   streamsPerConnection: number
-  /** Different tasks in the `referenceTaskIds` of one message. Over it, the message is refused with InvalidParams. Default 32. */
+  /**
+   * Different tasks in the `referenceTaskIds` of one message. Over it, the message is refused with InvalidParams.
+   * Default 32.
+   */
   referencedTasks: number
   /**
-   * Bytes of other tasks that are loaded for the work of one task: referenced tasks, and tasks that may have the artifact to refine. Of
-   * tasks that do not fit, the work gets the ids. All works of the process have 16 times as much, those of one principal `principalShare`
-   * of that. The messages of a history have this limit too. Default 16 MiB.
+   * Bytes of other tasks that are loaded for the work of one task: referenced tasks, and tasks that may have the
+   * artifact to refine. Of tasks that do not fit, the work gets the ids. All works of the process have 16 times as
+   * much, those of one principal `principalShare` of that. The messages of a history have this limit too. Default 16
+   * MiB.
    */
   referencedBytes: number
   /** Stored bytes of one task whose work can be replayed. A larger task fails. Default 64 MiB. */
   restoredBytes: number
   /**
-   * Bytes of incomplete messages and bodies of all clients. Over it, another is refused with Overloaded. It is raised if needed so that
-   * one message fits in a principal's share. Default 256 MiB.
+   * Bytes of incomplete messages and bodies of all clients. Over it, another is refused with Overloaded. It is raised
+   * if needed so that one message fits in a principal's share. Default 256 MiB.
    */
   unfinishedBytes: number
-  /** Bytes of large answers that are read and sent at the same time: tasks over 1 MiB, pages of tasks over 512 KiB. Others wait. Default 256 MiB. */
+  /**
+   * Bytes of large answers that are read and sent at the same time: tasks over 1 MiB, pages of tasks over 512 KiB.
+   * Others wait. Default 256 MiB.
+   */
   answerBytes: number
   /** Size of one message on the wire, in bytes. Default 4 MiB. */
   messageBytes: number
@@ -128,11 +145,14 @@ export interface Limits {
   /** Values in the JSON of one message: members of objects and elements of lists. Default 200,000. */
   jsonNodes: number
   /**
-   * Quota of all callers of a tenant; without `tenants` of all callers. Default 10,000,000 open tasks, 60,000,000 requests,
-   * 600,000,000 events and 100 GiB per minute.
+   * Quota of all callers of a tenant; without `tenants` of all callers. Default 10,000,000 open tasks, 60,000,000
+   * requests, 600,000,000 events and 100 GiB per minute.
    */
   perTenant: Quota
-  /** Quota of one principal in one tenant; without `tenants` in all tenant names together. Default a tenth of `perTenant`. */
+  /**
+   * Quota of one principal in one tenant; without `tenants` in all tenant names together. Default a tenth of
+   * `perTenant`.
+   */
   perPrincipal: Quota
 }
 
@@ -192,7 +212,10 @@ export function jsonLimitsOf({ jsonDepth, jsonNodes }: Pick<Limits, 'jsonDepth' 
   return { depth: jsonDepth, nodes: jsonNodes }
 }
 
-/** The default limits with these changes. Throws TypeError for an unknown limit, RangeError for one that is not above 0, or for a share above 1. */
+/**
+ * The default limits with these changes. Throws TypeError for an unknown limit, RangeError for one that is not above 0,
+ * or for a share above 1.
+ */
 export function limitsWith(changes: LimitChanges = {}): Limits {
   const { perTenant, perPrincipal, ...single } = changes
   for (const name of ['principalShare', 'tenantShare'] as const) {
@@ -204,7 +227,10 @@ export function limitsWith(changes: LimitChanges = {}): Limits {
   return { ...changed('limits', defaultLimits, single), ...quotasWith({ perTenant, perPrincipal }) }
 }
 
-/** The quotas `defaults` with these changes. Throws as {@link limitsWith} does, with `name` as the root of the name in errors. */
+/**
+ * The quotas `defaults` with these changes. Throws as {@link limitsWith} does, with `name` as the root of the name in
+ * errors.
+ */
 export function quotasWith(changes: QuotaChanges = {}, defaults: Quotas = defaultLimits, name = 'limits'): Quotas {
   rejectUnknown(changes, ['perTenant', 'perPrincipal'], name)
   return {

@@ -36,14 +36,16 @@ interface MeteringServices {
 }
 
 /**
- * Counts the usage of quotas by tenants and principals. Requests count on arrival, events and ends of tasks after their commit.
- * Principals that have not called recently are evicted: their buckets are full again, and the store knows the number of their
- * open tasks.
+ * Counts the usage of quotas by tenants and principals. Requests count on arrival, events and ends of tasks after their
+ * commit. Principals that have not called recently are evicted: their buckets are full again, and the store knows the
+ * number of their open tasks.
  */
 export class Metering {
   readonly #services: MeteringServices
   readonly #tenancies = new Map<string, Tenancy>()
-  /** Without configured tenants that of all callers, else that of callers which ask for a tenant that they may not use. */
+  /**
+   * Without configured tenants that of all callers, else that of callers which ask for a tenant that they may not use.
+   */
   readonly #shared: Tenancy
   /** Tasks that are being opened. */
   readonly #opening = new Map<string, Users>()
@@ -56,8 +58,8 @@ export class Metering {
   }
 
   /**
-   * Counts a request and its bytes. Unauthorised requests do not count against the tenant's quota. Throws RateLimited if the quota
-   * is used up.
+   * Counts a request and its bytes. Unauthorised requests do not count against the tenant's quota. Throws RateLimited
+   * if the quota is used up.
    */
   request({ tenant, principal }: Scope, isServed: boolean, bytes = 0): void {
     const nowMs = this.#services.clock.now()
@@ -90,8 +92,8 @@ export class Metering {
   }
 
   /**
-   * Runs `open`, which may open a task and does not throw, and counts it meanwhile. Throws RateLimited, or rejects with it, if the quota
-   * of open tasks is used up.
+   * Runs `open`, which may open a task and does not throw, and counts it meanwhile. Throws RateLimited, or rejects with
+   * it, if the quota of open tasks is used up.
    */
   opening<T>(scope: Scope, taskId: string, open: () => Promise<T>): Promise<T> {
     const { clock, shared } = this.#services
@@ -157,7 +159,9 @@ export class Metering {
     tenancy.usage.committed(events, opened, ended, nowMs)
   }
 
-  /** Drops the counts of open tasks of a scope, after an erasure for example. They are read from the store when needed. */
+  /**
+   * Drops the counts of open tasks of a scope, after an erasure for example. They are read from the store when needed.
+   */
   forget({ tenant, principal }: Erasure): void {
     const tenancy = this.#tenancyOf(tenant)
     tenancy.usage.open = undefined
@@ -182,7 +186,10 @@ export class Metering {
     users.tenancy.usage.opening -= 1
   }
 
-  /** Reads counts of open tasks. A count is exact when it arrives: it includes earlier commits, and later ones are added. */
+  /**
+   * Reads counts of open tasks. A count is exact when it arrives: it includes earlier commits, and later ones are
+   * added.
+   */
   async #readOpen(users: Users, { principal }: Scope): Promise<void> {
     const { store } = this.#services
     const { tenancy, usage } = users
@@ -207,7 +214,10 @@ function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenanc
   return { usage: new QuotaUsage('perTenant', perTenant), principals, ...(tenant !== undefined && { tenant }) }
 }
 
-/** Whether the counts suffice to decide. A principal has at most as many tasks as its tenant, so the tenant's count may be enough. */
+/**
+ * Whether the counts suffice to decide. A principal has at most as many tasks as its tenant, so the tenant's count may
+ * be enough.
+ */
 function isKnown({ tenancy, usage }: Users): boolean {
   return tenancy.usage.open !== undefined && (usage.open !== undefined || tenancy.usage.tasks < usage.quota.openTasks)
 }

@@ -2,7 +2,10 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Budget } from './call-context.ts'
 import type { Limits } from './limits.ts'
 
-/** A user of a shared resource: its principal, or the connection of an anonymous caller; and its tenant, if there are several. */
+/**
+ * A user of a shared resource: its principal, or the connection of an anonymous caller; and its tenant, if there are
+ * several.
+ */
 export interface Owner {
   readonly user?: string | object | undefined
   readonly tenant?: string | undefined
@@ -33,7 +36,10 @@ export class SharedLimit {
     return this.#used
   }
 
-  /** The limit that `amount` more would exceed, the owner's own first; `undefined` if it fits. Any amount fits while nothing else is in use. */
+  /**
+   * The limit that `amount` more would exceed, the owner's own first; `undefined` if it fits. Any amount fits while
+   * nothing else is in use.
+   */
   exceeded({ user, tenant }: Owner, amount = 1): LimitLevel | undefined {
     const { most } = this
     if (user !== undefined && isOver(this.#byUser.get(user) ?? 0, amount, most.user)) return 'user'
@@ -113,7 +119,10 @@ interface Waiting {
   readonly enter: () => void
 }
 
-/** Semaphore for the memory of large answers while they are read and sent. An answer that does not fit waits; answers of one user keep their order. */
+/**
+ * Semaphore for the memory of large answers while they are read and sent. An answer that does not fit waits; answers of
+ * one user keep their order.
+ */
 export class AnswerBudget {
   readonly #limit: SharedLimit
   #waiting: Waiting[] = []
@@ -218,7 +227,9 @@ export class IncompleteBytes {
     this.#owner = owner
   }
 
-  /** Sets the number of received bytes; 0 once the message is complete or given up. Gives an error if they do not fit. */
+  /**
+   * Sets the number of received bytes; 0 once the message is complete or given up. Gives an error if they do not fit.
+   */
   count(bytes: number): A2AError | undefined {
     const counted = bytes > UNCOUNTED_BYTES ? bytes : 0
     const more = counted - this.#counted

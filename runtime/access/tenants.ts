@@ -10,11 +10,13 @@ import type { Owner } from './shares.ts'
 /** One tenant of an agent. */
 export interface Tenant {
   /**
-   * The callers that may use it: ids of principals, or a synchronous function of the caller. Default all callers. To others the tenant
-   * seems not to exist.
+   * The callers that may use it: ids of principals, or a synchronous function of the caller. Default all callers. To
+   * others the tenant seems not to exist.
    */
   readonly members?: readonly string[] | ((caller: Caller) => boolean)
-  /** Whether the public card lists its interfaces. Default true. If false, only the extended card for its members does. */
+  /**
+   * Whether the public card lists its interfaces. Default true. If false, only the extended card for its members does.
+   */
   readonly listed?: boolean
   /** Changes of this tenant's quotas. Default: those of the runtime's `limits`. */
   readonly limits?: QuotaChanges
@@ -48,8 +50,8 @@ const LOOKING: readonly OperationName[] = [
 const NOWHERE: Scope = { tenant: '\u0000', principal: '' }
 
 /**
- * The scope for a caller that names a tenant which it may not use: an empty one, so that read operations find nothing. Throws
- * InvalidParams for other operations. Neither reveals whether the tenant exists.
+ * The scope for a caller that names a tenant which it may not use: an empty one, so that read operations find nothing.
+ * Throws InvalidParams for other operations. Neither reveals whether the tenant exists.
  */
 export function emptyScope(operation: OperationName): Scope {
   if (LOOKING.includes(operation)) return NOWHERE
@@ -57,8 +59,8 @@ export function emptyScope(operation: OperationName): Scope {
 }
 
 /**
- * The tenants of a runtime and their members. If none are configured, every name is a tenant that all callers may use. Throws
- * TypeError or RangeError for invalid options.
+ * The tenants of a runtime and their members. If none are configured, every name is a tenant that all callers may use.
+ * Throws TypeError or RangeError for invalid options.
  */
 export class Tenants {
   /** Names that the public card lists; `undefined` if no tenants are configured. */
@@ -98,7 +100,10 @@ export class Tenants {
     return this.quotas.size > 1
   }
 
-  /** The owner of what a caller uses: its principal, and its tenant if there are several and it may use the one that it names. Empty for an anonymous caller. */
+  /**
+   * The owner of what a caller uses: its principal, and its tenant if there are several and it may use the one that it
+   * names. Empty for an anonymous caller.
+   */
   ownerOf(principal: Principal | undefined, tenant = ''): Owner {
     if (!principal) return {}
     const { id, claims } = principal

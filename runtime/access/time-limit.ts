@@ -4,8 +4,8 @@ import type { Logger } from '../ports/logger.ts'
 import type { Limits } from './limits.ts'
 
 /**
- * The result of an author's function. Rejects with Overloaded if its promise does not settle within this many milliseconds. `message`
- * is the message for the caller.
+ * The result of an author's function. Rejects with Overloaded if its promise does not settle within this many
+ * milliseconds. `message` is the message for the caller.
  */
 export async function inTime<T>(
   given: T | PromiseLike<T>,

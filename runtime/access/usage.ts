@@ -8,7 +8,10 @@ const TASK_ENDS_MS = 1000
 /** In a cluster, with so many free places for each, tasks are opened without counting those of other nodes again. */
 const UNCOUNTED_MARGIN = 1024
 
-/** In a cluster, with fewer free places for each, tasks are opened one after the other, so that every node opens at most one too many. */
+/**
+ * In a cluster, with fewer free places for each, tasks are opened one after the other, so that every node opens at most
+ * one too many.
+ */
 const CONCURRENT_MARGIN = 16
 
 /** Usage of a quota by a tenant, or by a principal in it. The `check` methods throw RateLimited and count nothing. */

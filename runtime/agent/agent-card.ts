@@ -24,7 +24,10 @@ const CardSecuritySchema = message({
   securityRequirements: optionalList(SecurityRequirementSchema)
 })
 
-/** Validated card members of `authenticate`. Throws TypeError if they are invalid, or if its challenge is no valid header value. */
+/**
+ * Validated card members of `authenticate`. Throws TypeError if they are invalid, or if its challenge is no valid
+ * header value.
+ */
 export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
   const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
   if (!isHeaderText(challenge))
@@ -40,7 +43,8 @@ export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
 }
 
 /**
- * `WWW-Authenticate` of a refusal: the `challenge` of `authenticate`, else one challenge per scheme in the card, else `Bearer`.
+ * `WWW-Authenticate` of a refusal: the `challenge` of `authenticate`, else one challenge per scheme in the card, else
+ * `Bearer`.
  */
 export function challengeOf({ challenge, securitySchemes = {} }: Authenticate, described: CardSecurity): string {
   const challenges = new Set(
@@ -108,7 +112,9 @@ export function agentCard(
   }
 }
 
-/** The extensions that clients of an agent may activate: the author's, and taskchart's unless the author turns them off. */
+/**
+ * The extensions that clients of an agent may activate: the author's, and taskchart's unless the author turns them off.
+ */
 export function extensionsOf({
   extensions,
   capabilities,

@@ -16,7 +16,10 @@ export interface CapabilityChoices {
   readonly pushNotifications?: boolean
   /** GetExtendedAgentCard, which needs `extendedCard`. `false`: it is refused with UnsupportedOperation. */
   readonly extendedAgentCard?: boolean
-  /** The extensions that taskchart adds to the card. `false`: the card has none of them, and clients cannot activate them. */
+  /**
+   * The extensions that taskchart adds to the card. `false`: the card has none of them, and clients cannot activate
+   * them.
+   */
   readonly extensions?: boolean
 }
 
@@ -52,7 +55,10 @@ export function checkCapabilities(
     )
 }
 
-/** The capabilities of a runtime with this agent. `pushes`: whether it has `push`. Throws TypeError if the agent requires `push` and it is missing. */
+/**
+ * The capabilities of a runtime with this agent. `pushes`: whether it has `push`. Throws TypeError if the agent
+ * requires `push` and it is missing.
+ */
 export function capabilitiesOf(
   { capabilities = {}, extendedCard }: { readonly capabilities?: CapabilityChoices; readonly extendedCard?: unknown },
   pushes: boolean

@@ -15,7 +15,10 @@ const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema:
   true
 >)
 
-/** Refuses a chart with a state that cannot work as written. Throws TypeError that names the state and says what to write instead. */
+/**
+ * Refuses a chart with a state that cannot work as written. Throws TypeError that names the state and says what to
+ * write instead.
+ */
 export function checkChart(machine: AnyStateMachine): void {
   const loss = contextLoss(machine.config.context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${machine.id} has a context that cannot be stored: ${loss}`)
@@ -175,14 +178,20 @@ function answerFault(node: AnyStateNode): string | undefined {
   return `asks, but handles no answer. Add on: { '${asks === 'auth-required' ? 'authorization.received' : 'message.received'}': … } to it.`
 }
 
-/** The states that may be active with this one: itself, nested and enclosing states, and those of an enclosing parallel state. */
+/**
+ * The states that may be active with this one: itself, nested and enclosing states, and those of an enclosing parallel
+ * state.
+ */
 function around(node: AnyStateNode): AnyStateNode[] {
   const outer: AnyStateNode[] = []
   for (let each = node.parent; each; each = each.parent) outer.push(each)
   return [...outer, ...statesOf(outer.findLast(({ type }) => type === 'parallel') ?? node)]
 }
 
-/** Whether the state handles an answer, an actor or an eventless transition. Any other event counts if the chart may send it to itself. */
+/**
+ * Whether the state handles an answer, an actor or an eventless transition. Any other event counts if the chart may
+ * send it to itself.
+ */
 function goesOn({ transitions, always, invoke, machine }: AnyStateNode): boolean {
   if (always || invoke.length > 0) return true
   const sendsToItself =

@@ -18,30 +18,37 @@ import { checkChart, warnOfChart } from './chart-check.ts'
 import { describedCard, type AgentDescription, type DescribedCard, type ExtendedCard } from './described-card.ts'
 import { recoveryPolicy, restartPolicy, type MessagePolicy, type RecoveryType, type RestartOption } from './policies.ts'
 
-/** A statechart as work. If its `input` or its `terms` are typed, the types must be those of the agent's schema and of its negotiation. */
+/**
+ * A statechart as work. If its `input` or its `terms` are typed, the types must be those of the agent's schema and of
+ * its negotiation.
+ */
 export type WorkChart<Input = unknown, Terms = Record<string, unknown> | undefined> = AnyStateMachine & {
   getInitialSnapshot(scope: AnyActorScope, input?: ChartInput<Input, Terms>): unknown
 }
 
 /**
- * An agent as its author writes it. With `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
- * first, about `Terms`. `Input` is the output type of its `input` schema.
+ * An agent as its author writes it. With `work` it does tasks, with `negotiate` it answers messages, with both it
+ * negotiates first, about `Terms`. `Input` is the output type of its `input` schema.
  */
 export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown> | undefined> {
   readonly card: AgentDescription
-  /** Members that extend or replace those of the card for authenticated callers, or a function of the caller that gives them. */
+  /**
+   * Members that extend or replace those of the card for authenticated callers, or a function of the caller that gives
+   * them.
+   */
   readonly extendedCard?: ExtendedCard
   /** Capabilities to turn off, such as `{ streaming: false }`. Default: all that can be served are on. */
   readonly capabilities?: CapabilityChoices
   /**
-   * Protocol extensions that the agent supports (§4.6), in addition to taskchart's. Work and negotiation get the URIs that the
-   * client has activated. Clients that do not declare a `required` one are refused.
+   * Protocol extensions that the agent supports (§4.6), in addition to taskchart's. Work and negotiation get the URIs
+   * that the client has activated. Clients that do not declare a `required` one are refused.
    */
   readonly extensions?: readonly AgentExtension[]
   /**
-   * Validates the message that opens a task: its first data part, else its text. An invalid one is refused with InvalidParams that
-   * names the field, and opens no task. With `negotiate`, it is validated after that has accepted. The work gets the parsed value
-   * as `input`. The card has the JSON Schema, in an extension (`urn:taskchart:extension:input:1`).
+   * Validates the message that opens a task: its first data part, else its text. An invalid one is refused with
+   * InvalidParams that names the field, and opens no task. With `negotiate`, it is validated after that has accepted.
+   * The work gets the parsed value as `input`. The card has the JSON Schema, in an extension
+   * (`urn:taskchart:extension:input:1`).
    */
   readonly input?: StandardSchema<Input>
   /** The JSON Schema on the card, of at most 16 KiB. Default: the one that the schema's library provides. */
@@ -52,46 +59,46 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
     | WorkGenerator<NoInfer<Input>, NoInfer<Terms>>
     | WorkChart<NoInfer<Input>, NoInfer<Terms>>
   /**
-   * Answers messages that address no task: a function, called for each message separately, or a `negotiation(…)`, which keeps an
-   * offer open between messages. Without it every such message opens a task.
+   * Answers messages that address no task: a function, called for each message separately, or a `negotiation(…)`, which
+   * keeps an offer open between messages. Without it every such message opens a task.
    */
   readonly negotiate?: NegotiateFunction<Terms> | Negotiation<Terms>
   /**
-   * Policy for messages to a working task. `reject` (the default) refuses them. `steer` delivers them if the work is a statechart
-   * that handles them in its present state, else refuses them. `queue` stores them as answers to the work's next questions, which
-   * the client then does not see.
+   * Policy for messages to a working task. `reject` (the default) refuses them. `steer` delivers them if the work is a
+   * statechart that handles them in its present state, else refuses them. `queue` stores them as answers to the work's
+   * next questions, which the client then does not see.
    */
   readonly messages?: MessagePolicy
   /**
-   * Restarts of crashed work: `temporary` (the default) never, `transient` at most `intensity` times within `periodMs`. One more
-   * crash fails the task. Default intensity and period are OTP's: once within 5,000 ms.
+   * Restarts of crashed work: `temporary` (the default) never, `transient` at most `intensity` times within `periodMs`.
+   * One more crash fails the task. Default intensity and period are OTP's: once within 5,000 ms.
    */
   readonly restart?: RestartOption
   /**
-   * Recovery of work that was running when its process ended: `resume` (the default of statecharts), `rerun` (the default of
-   * functions and generators) or `fail`. Work that crashes its process fails after `limits.recoveries` recoveries without
-   * progress.
+   * Recovery of work that was running when its process ended: `resume` (the default of statecharts), `rerun` (the
+   * default of functions and generators) or `fail`. Work that crashes its process fails after `limits.recoveries`
+   * recoveries without progress.
    */
   readonly recovery?: RecoveryType
   /** The version of the work, which is stored with each task. Default: that of the card. */
   readonly version?: string
   /**
-   * Converts a statechart's snapshot from another version into one that this version can restore. It should be pure, since it may
-   * be called several times for a task. If it throws, the task fails. Without it, a stored snapshot is restored if it fits the
-   * chart.
+   * Converts a statechart's snapshot from another version into one that this version can restore. It should be pure,
+   * since it may be called several times for a task. If it throws, the task fails. Without it, a stored snapshot is
+   * restored if it fits the chart.
    */
   readonly migrate?: Migrate
   /** Grace period for the cleanup of work whose task has ended, in milliseconds. Default 5,000. */
   readonly cancelGraceMs?: number
   /**
-   * Time limit of a task's work, in milliseconds, including questions and restarts of the process. A task that exceeds it fails,
-   * and its work stops. Default: no limit.
+   * Time limit of a task's work, in milliseconds, including questions and restarts of the process. A task that exceeds
+   * it fails, and its work stops. Default: no limit.
    */
   readonly deadlineMs?: number
   /**
-   * Claims about every walk through the statechart of the work, by names, which are sentences. Written with the words of
-   * `propertiesOf(chart)`. `taskchart prove` proves them, or shows the shortest counterexample. A runtime observes those over updates, with
-   * `createRuntime({ observeProperties: true })`.
+   * Claims about every walk through the statechart of the work, by names, which are sentences. Written with the words
+   * of `propertiesOf(chart)`. `taskchart prove` proves them, or shows the shortest counterexample. A runtime observes
+   * those over updates, with `createRuntime({ observeProperties: true })`.
    */
   readonly properties?: Readonly<Record<string, Property>>
 }

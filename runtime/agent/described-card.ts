@@ -6,8 +6,8 @@ import type { Caller } from '../access/authentication.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
 /**
- * An author's description of an agent. Interfaces and capabilities are added when it is served. Defaults: no description, version
- * `1.0.0`, `text/plain` as input and output mode, no skills.
+ * An author's description of an agent. Interfaces and capabilities are added when it is served. Defaults: no
+ * description, version `1.0.0`, `text/plain` as input and output mode, no skills.
  */
 export type AgentDescription = Pick<AgentCard, 'name'> & Partial<Omit<AgentCard, 'name' | ServedMember>>
 
@@ -16,7 +16,9 @@ export type DescribedCard = Omit<AgentCard, ServedMember>
 
 type ServedMember = 'supportedInterfaces' | 'capabilities' | 'signatures'
 
-/** Card members that an author may not set, with what to do instead: first those of A2A 1.0, then those of older cards. */
+/**
+ * Card members that an author may not set, with what to do instead: first those of A2A 1.0, then those of older cards.
+ */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   supportedInterfaces: 'follows from where the agent is served. Leave it out, or write createRuntime({ publicUrl }).',
   capabilities:
@@ -57,7 +59,10 @@ const SKILL = Object.keys({
 
 const PROVIDER = Object.keys({ url: true, organization: true } satisfies Record<keyof AgentProvider, true>)
 
-/** Validates a description and fills in defaults. Throws TypeError that names each invalid member, with `name` as its root. */
+/**
+ * Validates a description and fills in defaults. Throws TypeError that names each invalid member, with `name` as its
+ * root.
+ */
 export function describedCard(card: AgentDescription, name = 'card'): DescribedCard {
   checkMembers({ ...card }, name)
   const defaults = {
@@ -91,7 +96,10 @@ function checkMembers(card: Readonly<Record<string, unknown>>, name: string): vo
 /** Members of an extended card. Each replaces the whole member of the public card. */
 export type CardChanges = Partial<AgentDescription>
 
-/** The members for all authenticated callers, or a function that gives those for one caller; `undefined` means no extended card for it. */
+/**
+ * The members for all authenticated callers, or a function that gives those for one caller; `undefined` means no
+ * extended card for it.
+ */
 export type ExtendedCard =
   | CardChanges
   | ((caller: Caller) => CardChanges | undefined | Promise<CardChanges | undefined>)

@@ -3,13 +3,16 @@ import type { RestartPolicy, RestartType } from '../../machines/supervision.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
 /**
- * Recovery of work that was running, not waiting, when its process ended. `resume`: a statechart continues in its state, and its
- * promises, callbacks and other actors start again. `rerun`: a function or generator is replayed from its journal. `fail`: its
- * task fails.
+ * Recovery of work that was running, not waiting, when its process ended. `resume`: a statechart continues in its
+ * state, and its promises, callbacks and other actors start again. `rerun`: a function or generator is replayed from
+ * its journal. `fail`: its task fails.
  */
 export type RecoveryType = 'resume' | 'rerun' | 'fail'
 
-/** Validates an author's recovery policy. Default: `resume` for a statechart, else `rerun`. Throws TypeError that says what to write instead. */
+/**
+ * Validates an author's recovery policy. Default: `resume` for a statechart, else `rerun`. Throws TypeError that says
+ * what to write instead.
+ */
 export function recoveryPolicy(option: RecoveryType | undefined, isChart: boolean): RecoveryType {
   if (option === undefined) return isChart ? 'resume' : 'rerun'
   if (!['resume', 'rerun', 'fail'].includes(option))
@@ -33,7 +36,9 @@ export type RestartOption = RestartType | (Pick<RestartPolicy, 'type'> & Partial
 /** OTP's default: once within 5 seconds. */
 const DEFAULTS = { intensity: 1, periodMs: 5000 } as const satisfies Partial<RestartPolicy>
 
-/** Validates an author's restart policy. Default: never. Throws TypeError or RangeError that says what to write instead. */
+/**
+ * Validates an author's restart policy. Default: never. Throws TypeError or RangeError that says what to write instead.
+ */
 export function restartPolicy(option: RestartOption = 'temporary'): RestartPolicy {
   if (isObject(option)) rejectUnknown(option, ['type', 'intensity', 'periodMs'], 'restart')
   const { type, intensity, periodMs } = { ...DEFAULTS, ...(typeof option === 'string' ? { type: option } : option) }
@@ -48,5 +53,8 @@ export function restartPolicy(option: RestartOption = 'temporary'): RestartPolic
   return { type, intensity, periodMs }
 }
 
-/** Policy for messages to a working task: refuse them, deliver them to a chart that handles them, or store them for the next question. */
+/**
+ * Policy for messages to a working task: refuse them, deliver them to a chart that handles them, or store them for the
+ * next question.
+ */
 export type MessagePolicy = 'reject' | 'steer' | 'queue'

@@ -5,7 +5,10 @@ import { cardInTime } from '../access/time-limit.ts'
 import { LruCache } from '../primitives/collections.ts'
 import { agentCard, type CardSource } from './agent-card.ts'
 
-/** Signs a card (§8.4): `cardSigner({ key })` of `taskchart/cards`. Gives the card with its signature, within `limits.accessMs`. */
+/**
+ * Signs a card (§8.4): `cardSigner({ key })` of `taskchart/cards`. Gives the card with its signature, within
+ * `limits.accessMs`.
+ */
 export type SignCard = (card: AgentCard) => Promise<AgentCard>
 
 /** Size of the LRU cache. Cards differ by requested address, and by authenticated caller. */
@@ -64,8 +67,9 @@ export class AgentCards {
 }
 
 /**
- * The interfaces (§4.4.6) of these tenants, grouped by tenant; unchanged if there are no tenants. Requests of A2A 1.0 name their
- * tenant. Those of older versions cannot, so the URL's path has it; REST of older versions has no path for it and is left out.
+ * The interfaces (§4.4.6) of these tenants, grouped by tenant; unchanged if there are no tenants. Requests of A2A 1.0
+ * name their tenant. Those of older versions cannot, so the URL's path has it; REST of older versions has no path for
+ * it and is left out.
  */
 export function tenantInterfaces(
   interfaces: readonly AgentInterface[],

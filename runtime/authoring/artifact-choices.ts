@@ -77,9 +77,9 @@ const LISTED = 20
 const LONGEST_DESCRIPTION = 300
 
 /**
- * The artifacts that the message which opened a task may mean: the newest of each name, newest first. Exactly one if the message
- * refers to one, has its content, or names one by its name or a phrase: `the red one`, `the second one` that was made, `the newest`.
- * Otherwise ask the client.
+ * The artifacts that the message which opened a task may mean: the newest of each name, newest first. Exactly one if
+ * the message refers to one, has its content, or names one by its name or a phrase: `the red one`, `the second one`
+ * that was made, `the newest`. Otherwise ask the client.
  */
 export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
   checkArgument(input, withMembers(['message', 'earlierArtifacts'], 'the input of the work'), 'artifactChoices(input)')
@@ -133,8 +133,8 @@ export function artifactNameOf({
 }
 
 /**
- * Makes the question which artifact is meant: text, and a data part for each artifact, newest first. The metadata of a data part
- * refers to its artifact. A client chooses by sending one of the parts back, or by the artifact's name.
+ * Makes the question which artifact is meant: text, and a data part for each artifact, newest first. The metadata of a
+ * data part refers to its artifact. A client chooses by sending one of the parts back, or by the artifact's name.
  */
 export function whichArtifact(
   choices: readonly ArtifactChoice[],
@@ -156,7 +156,8 @@ export function whichArtifact(
  * The artifact that an answer to `whichArtifact` chooses; `undefined` if none or several match. In order of precedence:
  *
  * - a reference in the metadata of a part, or in a `data` part
- * - its own bytes in a part, unless the text excludes something; if several have them, the file's name and the text decide
+ * - its own bytes in a part, unless the text excludes something; if several have them, the file's name and the text
+ *   decide
  * - its name, its name without the extension, or its id in the text
  * - its position in the list: `2`, `the second one`, `the last one`; `the newest` is the first, `the oldest` the last
  * - the task that the message refers to
@@ -197,7 +198,10 @@ function referredTo(choices: readonly ArtifactChoice[], message: Message): Artif
     : undefined
 }
 
-/** The choices whose bytes a message has, unless its text excludes something. If several have them, those with the name of its file. */
+/**
+ * The choices whose bytes a message has, unless its text excludes something. If several have them, those with the name
+ * of its file.
+ */
 function copiesIn(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] {
   const { parts } = message
   const given = new Set(digestsOf(parts))
@@ -236,8 +240,8 @@ function isSame(one: ArtifactReference, other: ArtifactReference): boolean {
 }
 
 /**
- * The choices whose name or id occurs in a text as whole words, in any case. If one label contains another, only the longer one
- * matches. `orStem`: the name without its extension matches too.
+ * The choices whose name or id occurs in a text as whole words, in any case. If one label contains another, only the
+ * longer one matches. `orStem`: the name without its extension matches too.
  */
 function namedIn(text: string, choices: readonly ArtifactChoice[], orStem = false): ArtifactChoice[] {
   const labelled = choices.map(choice => ({ choice, labels: labelsOf(choice, orStem) }))
@@ -267,14 +271,20 @@ function wordsOf(label: string): RegExp {
   return new RegExp(String.raw`(?<![\p{Script=Latin}\p{N}_])${literal}(?![\p{Script=Latin}\p{N}_])`, 'giu')
 }
 
-/** `a`, `a or b`, `a, b, or c`. `Intl.ListFormat` gives the same, but loading its data takes 20 ms at the start of every process. */
+/**
+ * `a`, `a or b`, `a, b, or c`. `Intl.ListFormat` gives the same, but loading its data takes 20 ms at the start of every
+ * process.
+ */
 function oneOf(names: readonly string[]): string {
   return names.length < 3 ? names.join(' or ') : `${names.slice(0, -1).join(', ')}, or ${names.at(-1)}`
 }
 
 const PLACES = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth']
 
-/** A position in a list: "the second one", "2nd", "the last one". Not "a second", which is a time, and not "the last two". */
+/**
+ * A position in a list: "the second one", "2nd", "the last one". Not "a second", which is a time, and not "the last
+ * two".
+ */
 const ORDINAL = new RegExp(
   String.raw`(?<!\ba )\b(?:(${PLACES.join('|')}|last(?! (?:two|three|few|time)\b))|(\d{1,2})(?:st|nd|rd|th))\b`,
   'giu'
@@ -310,16 +320,19 @@ function chosenByPlace(choices: readonly ArtifactChoice[], text: string): Artifa
   return choices.at(word === undefined ? Number(figure) - 1 : PLACES.indexOf(word.toLowerCase()))
 }
 
-/** The choice that is "the newest" or "the oldest" of a list whose newest comes first; `undefined` if the text says neither. */
+/**
+ * The choice that is "the newest" or "the oldest" of a list whose newest comes first; `undefined` if the text says
+ * neither.
+ */
 function chosenByAge(choices: readonly ArtifactChoice[], text: string): ArtifactChoice | undefined {
   const age = isNegative(text) ? null : AGE.exec(text)
   return age ? choices.at(age[1] === undefined ? -1 : 0) : undefined
 }
 
 /**
- * The choices that the only phrase of its kind in a message means: "the newest one"; "the second one" and "the last one" in the order in which they
- * were `made`; "the red one" by name and description. Empty without a phrase, with several, or if the message
- * excludes something.
+ * The choices that the only phrase of its kind in a message means: "the newest one"; "the second one" and "the last
+ * one" in the order in which they were `made`; "the red one" by name and description. Empty without a phrase, with
+ * several, or if the message excludes something.
  */
 function chosenByPhrase(
   choices: readonly ArtifactChoice[],

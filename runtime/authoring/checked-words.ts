@@ -41,8 +41,9 @@ const ArtifactContentSchema = message({
 export type QuestionEvent = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
 
 /**
- * Validates an author's word and converts it to an event for the task's chart. Everything that an author's code hands over is
- * validated in this file, whatever its type says. Throws InvalidAgentResponse that names the member which is not valid A2A.
+ * Validates an author's word and converts it to an event for the task's chart. Everything that an author's code hands
+ * over is validated in this file, whatever its type says. Throws InvalidAgentResponse that names the member which is
+ * not valid A2A.
  */
 export function toWorkEvent(words: unknown): WorkWord {
   const word = wordOf(words, ['progress', 'artifact'], 'say progress(…) or artifact(…)')
@@ -68,7 +69,10 @@ export function questionEventOf(question: Pick<Question, 'type' | 'message' | 'a
   return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: shown }
 }
 
-/** A copy through JSON of a value that the author's code reads back; `undefined` stays. Throws InvalidAgentResponse for a value that JSON would change. */
+/**
+ * A copy through JSON of a value that the author's code reads back; `undefined` stays. Throws InvalidAgentResponse for
+ * a value that JSON would change.
+ */
 export function keptValue<T>(value: T, name: string): T {
   if (value === undefined) return value
   const loss = tried(() => jsonLoss(value, name, 'kept'), name)
@@ -86,8 +90,8 @@ export function sentValue<T>(value: T, name: string): T {
 }
 
 /**
- * Throws InvalidAgentResponse if a transition put a value into the chart's context, or into the input of an actor that it started, that
- * JSON changes: it would differ after a restart.
+ * Throws InvalidAgentResponse if a transition put a value into the chart's context, or into the input of an actor that
+ * it started, that JSON changes: it would differ after a restart.
  */
 export function checkContext(snapshot: AnyMachineSnapshot, before?: AnyMachineSnapshot): AnyMachineSnapshot {
   const loss = contextLoss(snapshot.context, before?.context)
@@ -112,7 +116,10 @@ function checkInputs(children: AnyMachineSnapshot['children'], before: AnyMachin
   }
 }
 
-/** Throws InvalidAgentResponse if logic of `fromTransition` has a state that JSON changes: it would differ after a restart. */
+/**
+ * Throws InvalidAgentResponse if logic of `fromTransition` has a state that JSON changes: it would differ after a
+ * restart.
+ */
 export function checkState<State extends { readonly context?: unknown }>(id: string, snapshot: State): State {
   const loss = snapshot.context === undefined ? undefined : jsonLoss(snapshot.context, 'state', 'context')
   if (loss !== undefined)
@@ -158,7 +165,9 @@ export function toOutcome(result: unknown): WorkOutcome {
   }
 }
 
-/** Refuses an object without any member of a result, since it would complete the task and lose what the author returned. */
+/**
+ * Refuses an object without any member of a result, since it would complete the task and lose what the author returned.
+ */
 function checkResult(given: object): void {
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed' || NEGOTIATED.includes(given.type)))
     return

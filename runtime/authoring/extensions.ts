@@ -37,7 +37,9 @@ export function extensionsWith(
 /** Extensions of a runtime whose agent declares none. */
 export const OUR_EXTENSIONS = extensionsWith([])
 
-/** The author's extensions that a client has activated. Throws ExtensionSupportRequired if a required one is missing. */
+/**
+ * The author's extensions that a client has activated. Throws ExtensionSupportRequired if a required one is missing.
+ */
 export function activatedOf(
   { own, required }: Extensions,
   requested: readonly string[] = NO_EXTENSIONS

@@ -35,7 +35,9 @@ export function notThisMessage(violations: readonly FieldViolation[]): A2AError 
   )
 }
 
-/** Parses the message that opened a task. Throws InvalidAgentResponse if the agent's present schema does not accept it. */
+/**
+ * Parses the message that opened a task. Throws InvalidAgentResponse if the agent's present schema does not accept it.
+ */
 export function parseInput(schema: StandardSchema<unknown>, message: Message): unknown {
   const checked = validateValue(schema, contentValue(message), 'message.parts')
   if ('value' in checked) return checked.value
@@ -46,8 +48,8 @@ export function parseInput(schema: StandardSchema<unknown>, message: Message): u
 }
 
 /**
- * JSON Schema (draft 2020-12) of a schema's input, if its library provides it (Standard JSON Schema: zod 4.2, arktype 2.1.28).
- * `undefined` if it does not, or if JSON Schema cannot express the schema.
+ * JSON Schema (draft 2020-12) of a schema's input, if its library provides it (Standard JSON Schema: zod 4.2, arktype
+ * 2.1.28). `undefined` if it does not, or if JSON Schema cannot express the schema.
  */
 export function jsonSchemaOf(schema: StandardSchema<unknown>): Record<string, unknown> | undefined {
   try {
@@ -67,8 +69,8 @@ const RULE = 'has to implement Standard Schema (standardschema.dev), as schemas 
 const made = new WeakMap<object, Record<string, unknown> | undefined>()
 
 /**
- * The JSON Schema that clients see: the author's, else the library's, if there is one. `names` has the names for errors. Throws
- * TypeError for an invalid schema, RangeError for a JSON Schema of more than 16 KiB.
+ * The JSON Schema that clients see: the author's, else the library's, if there is one. `names` has the names for
+ * errors. Throws TypeError for an invalid schema, RangeError for a JSON Schema of more than 16 KiB.
  */
 export function publishedSchema(
   given: {
@@ -114,8 +116,8 @@ export function contentValue(content: { readonly parts: readonly Part[] }): unkn
 }
 
 /**
- * Parses the first data part of a message or an artifact, else its text, with a schema. Throws InvalidParams with the path of
- * each violation, as in `message.parts.day`, and TypeError for an asynchronous schema.
+ * Parses the first data part of a message or an artifact, else its text, with a schema. Throws InvalidParams with the
+ * path of each violation, as in `message.parts.day`, and TypeError for an asynchronous schema.
  */
 export function dataOf<T>(content: { readonly parts: readonly Part[] }, schema: StandardSchema<T>): T {
   return given(schema, contentValue(content), 'artifactId' in content ? 'artifact.parts' : 'message.parts')
@@ -123,8 +125,8 @@ export function dataOf<T>(content: { readonly parts: readonly Part[] }, schema: 
 
 /**
  * Parses a statechart's answer with a schema: the message of `message.received` as `dataOf` reads it, or the data of
- * `authorization.received`. With the schema of the question's `meta` it never throws; with another schema it throws as `dataOf`
- * does. It is pure, so guards may call it.
+ * `authorization.received`. With the schema of the question's `meta` it never throws; with another schema it throws as
+ * `dataOf` does. It is pure, so guards may call it.
  */
 export function answerOf<T>(event: MessageReceived | AuthorizationReceived, schema: StandardSchema<T>): T {
   checkArgument(event, AN_ANSWER, 'answerOf(event, schema)')
@@ -158,7 +160,10 @@ export interface MessageReceived {
   readonly question?: string
 }
 
-/** An authorization that arrived out of band (`runtime.authorized`) while the work chart is tagged auth-required. Add it to the chart's `events`. */
+/**
+ * An authorization that arrived out of band (`runtime.authorized`) while the work chart is tagged auth-required. Add it
+ * to the chart's `events`.
+ */
 export interface AuthorizationReceived {
   readonly type: 'authorization.received'
   readonly data: unknown

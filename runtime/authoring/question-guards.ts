@@ -16,9 +16,9 @@ export function hears(name: string, type: string): boolean {
 type StateConfig = AnyStateNode['config']
 
 /**
- * Makes a chart whose answers reach only the state with the question. If two regions can have questions at once, each of their transitions that
- * handle an answer gets a guard: the event's `question` is the transition's state, one that contains it, or one in it. An event
- * without `question` passes.
+ * Makes a chart whose answers reach only the state with the question. If two regions can have questions at once, each
+ * of their transitions that handle an answer gets a guard: the event's `question` is the transition's state, one that
+ * contains it, or one in it. An event without `question` passes.
  */
 export function withQuestionGuards<Machine extends AnyStateMachine>(
   config: object,

@@ -12,11 +12,14 @@ export interface QuestionOptions<T> {
   /** Validates answers. An invalid answer is refused, and the question stays open. */
   readonly schema?: StandardSchema<T>
   /**
-   * The JSON Schema that the client sees, of at most 16 KiB. Default: the one that the schema's library provides (Standard JSON
-   * Schema), if any.
+   * The JSON Schema that the client sees, of at most 16 KiB. Default: the one that the schema's library provides
+   * (Standard JSON Schema), if any.
    */
   readonly jsonSchema?: Record<string, unknown>
-  /** Time limit for an answer, in milliseconds. After it, the question throws DeadlineExceeded. Default: none but that of the task. */
+  /**
+   * Time limit for an answer, in milliseconds. After it, the question throws DeadlineExceeded. Default: none but that
+   * of the task.
+   */
   readonly deadlineMs?: number
 }
 
@@ -25,7 +28,9 @@ const OPTIONS: OptionKinds<QuestionOptions<unknown>> = { schema: true, jsonSchem
 /** Answer to an authorization request: the data that arrived out of band, or a message of the client's. */
 export type Authorization<T = unknown> = { readonly data: T } | { readonly message: Message }
 
-/** A question of work. It interrupts the task until it is answered. In a generator `yield*` it, in a function `ask` it. */
+/**
+ * A question of work. It interrupts the task until it is answered. In a generator `yield*` it, in a function `ask` it.
+ */
 export interface Question<Answer = unknown> {
   readonly type: 'input-required' | 'auth-required'
   readonly message: Words
@@ -39,9 +44,9 @@ export interface Question<Answer = unknown> {
 }
 
 /**
- * Asks the client (TASK_STATE_INPUT_REQUIRED). The answer is the client's message. With a `schema` it is the message's first data
- * part, else its text, as the schema parses it, and the client sees the JSON Schema. Throws TypeError for an unknown option,
- * RangeError for a JSON Schema of more than 16 KiB.
+ * Asks the client (TASK_STATE_INPUT_REQUIRED). The answer is the client's message. With a `schema` it is the message's
+ * first data part, else its text, as the schema parses it, and the client sees the JSON Schema. Throws TypeError for an
+ * unknown option, RangeError for a JSON Schema of more than 16 KiB.
  */
 export function inputRequired(message: Words): Question<Message>
 export function inputRequired(
@@ -57,8 +62,8 @@ export function inputRequired(message: Words, options: QuestionOptions<unknown> 
 }
 
 /**
- * Asks for an authorization (TASK_STATE_AUTH_REQUIRED, §7.6), which arrives out of band through `runtime.authorized(…)`. A
- * `schema` validates its data. The client may answer with a message instead.
+ * Asks for an authorization (TASK_STATE_AUTH_REQUIRED, §7.6), which arrives out of band through
+ * `runtime.authorized(…)`. A `schema` validates its data. The client may answer with a message instead.
  */
 export function authRequired<T = unknown>(
   message: Words,

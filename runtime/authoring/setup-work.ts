@@ -23,13 +23,16 @@ import type { WorkInput } from './work-arguments.ts'
 /** A message in a state's `meta`: its content, or a function of the chart's context that gives it. */
 export type WordsOf<Context> = Words | ((args: { context: Context }) => Words)
 
-/** Messages of a state: `prompt` if it is tagged input-required or auth-required, `reason` if it is final and tagged failed or rejected. */
+/**
+ * Messages of a state: `prompt` if it is tagged input-required or auth-required, `reason` if it is final and tagged
+ * failed or rejected.
+ */
 export interface WorkMeta<Context = MachineContext> {
   readonly prompt?: WordsOf<Context>
   /**
-   * Validates the answer to the prompt: the client's message if the state is tagged input-required, the out-of-band data if it is
-   * tagged auth-required. An invalid answer is refused before it reaches the chart. The event of a valid one has the parsed
-   * `answer`; `answerOf(event, schema)` reads it with its type.
+   * Validates the answer to the prompt: the client's message if the state is tagged input-required, the out-of-band
+   * data if it is tagged auth-required. An invalid answer is refused before it reaches the chart. The event of a valid
+   * one has the parsed `answer`; `answerOf(event, schema)` reads it with its type.
    */
   readonly schema?: StandardSchema<unknown>
   /** The JSON Schema that the client sees, of at most 16 KiB. Default: the one that the schema's library provides. */
@@ -61,8 +64,8 @@ type IdOf<Name, Children extends Record<string, string>> = [Children] extends [n
     : string | undefined
 
 /**
- * Supplies a type where XState expects a value: `types: { context: typed<Order>() }`, or `typed(schema)` for a schema's output. The
- * value is `undefined` and never read.
+ * Supplies a type where XState expects a value: `types: { context: typed<Order>() }`, or `typed(schema)` for a schema's
+ * output. The value is `undefined` and never read.
  */
 export function typed<T>(_schema?: StandardSchema<T>): T {
   return undefined as T
@@ -77,8 +80,8 @@ export type ChartInput<Input = unknown, Terms = Record<string, unknown> | undefi
   : Omit<WorkInput<Input>, 'terms'> & { readonly terms: Terms }
 
 /**
- * XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. Where two regions of a chart can ask at
- * once, each transition on an answer in them gets the guard that the event's `question` is its own.
+ * XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. Where two regions of
+ * a chart can ask at once, each transition on an answer in them gets the guard that the event's `question` is its own.
  */
 export function setupWork<
   Context extends MachineContext = None,
@@ -94,9 +97,9 @@ export function setupWork<
   Meta extends MetaObject = WorkMeta<Context>
 >(options: {
   /**
-   * Types only: the chart's `context`; `events` of its own actors, and AuthorizationReceived; the `input` that the agent's schema
-   * gives, or the `terms` of its negotiation; ids of `children`, and `tags` and `meta` of its own. For example
-   * `{ context: typed<Order>(), terms: typed(terms) }`.
+   * Types only: the chart's `context`; `events` of its own actors, and AuthorizationReceived; the `input` that the
+   * agent's schema gives, or the `terms` of its negotiation; ids of `children`, and `tags` and `meta` of its own. For
+   * example `{ context: typed<Order>(), terms: typed(terms) }`.
    */
   types?: {
     context?: Context

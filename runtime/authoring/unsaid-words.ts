@@ -31,8 +31,8 @@ interface MadeWord {
 const MOST = 4
 
 /**
- * Words that a generator has made and not used, to find a forgotten `yield`. A word belongs to the generator whose code makes it. After an
- * `await` that is known only if no other generator runs: then such words are not found.
+ * Words that a generator has made and not used, to find a forgotten `yield`. A word belongs to the generator whose code
+ * makes it. After an `await` that is known only if no other generator runs: then such words are not found.
  */
 export class UnusedWords {
   readonly #words: MadeWord[] = []

@@ -26,7 +26,10 @@ export function agentMessage(
 /** Content of a message, as an author may write it: text, one part, parts, or parts with metadata. */
 export type Words = string | Part | Part[] | MessageContent
 
-/** Content of an artifact, as an author may write it: text, one part, parts, or a whole artifact. Without an id it gets a new one. */
+/**
+ * Content of an artifact, as an author may write it: text, one part, parts, or a whole artifact. Without an id it gets
+ * a new one.
+ */
 export type ArtifactWords = string | Part | Part[] | ArtifactContent
 
 /** Progress of work. The state stays WORKING, and the status carries the message. */
@@ -128,7 +131,9 @@ export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: 
   return { raw, ...(filename !== undefined && { filename }), ...(mediaType !== undefined && { mediaType }) }
 }
 
-/** The parts of a message or an artifact. Throws TypeError for any other value, such as a promise that was not awaited. */
+/**
+ * The parts of a message or an artifact. Throws TypeError for any other value, such as a promise that was not awaited.
+ */
 export function requireParts(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
   const given: unknown = content
   if (isObject(given) && Array.isArray(given['parts'])) return content.parts
@@ -168,8 +173,8 @@ export function progress(message?: Words, about: Pick<Progress, 'metadata'> = {}
 }
 
 /**
- * Produces an artifact. For chunks use the same `artifactId` each time, `append` from the second chunk on, and `lastChunk` with the
- * last.
+ * Produces an artifact. For chunks use the same `artifactId` each time, `append` from the second chunk on, and
+ * `lastChunk` with the last.
  */
 export function artifact(
   content: ArtifactWords,
@@ -195,8 +200,8 @@ export function reply(message: Words): Reply {
 }
 
 /**
- * Opens a task. The work gets the terms, and the task has them in its metadata. In a `negotiation` the default is what the client
- * proposes, else the open offer.
+ * Opens a task. The work gets the terms, and the task has them in its metadata. In a `negotiation` the default is what
+ * the client proposes, else the open offer.
  */
 export function accepted<Terms extends object | undefined = undefined>(terms?: Terms): Accepted<Terms> {
   return { type: 'accepted', ...(terms && { terms }) }

@@ -35,14 +35,14 @@ export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
   readonly referenceTasks: Task[]
   /**
    * Ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but exceed
-   * `limits.referencedTasks` or `limits.referencedBytes`. Load them one at a time, with `readTask(id)`. The task with the latest
-   * status comes first.
+   * `limits.referencedTasks` or `limits.referencedBytes`. Load them one at a time, with `readTask(id)`. The task with
+   * the latest status comes first.
    */
   readonly unloadedTasks: readonly string[]
   /**
-   * Artifacts that the message may mean: those that its parts name, else those of the tasks that it refers to, else those of the
-   * context's newest tasks. The task that completed last comes first. Tasks that have not completed come last, because their
-   * artifacts may be incomplete.
+   * Artifacts that the message may mean: those that its parts name, else those of the tasks that it refers to, else
+   * those of the context's newest tasks. The task that completed last comes first. Tasks that have not completed come
+   * last, because their artifacts may be incomplete.
    */
   readonly earlierArtifacts: EarlierArtifact[]
 }
@@ -57,16 +57,16 @@ export interface StepArguments {
 /** Arguments of a step in a work function or generator. */
 export interface WorkStepArguments extends StepArguments {
   /**
-   * Sends words that belong to the step, such as chunks of an artifact that a model produces. If the step runs again, it sends them
-   * again, so start an artifact without `append`. Once the step has its result, they are not sent again. Do not send words in a
-   * step in any other way, because a replay would miss them.
+   * Sends words that belong to the step, such as chunks of an artifact that a model produces. If the step runs again,
+   * it sends them again, so start an artifact without `append`. Once the step has its result, they are not sent again.
+   * Do not send words in a step in any other way, because a replay would miss them.
    */
   readonly emit: (words: WorkWords) => void
 }
 
 /**
- * Runs `run` and stores its result, a JSON value, so that a replay does not run it again. A step that throws stores nothing. Steps
- * are identified by name, and by order if the name is the same.
+ * Runs `run` and stores its result, a JSON value, so that a replay does not run it again. A step that throws stores
+ * nothing. Steps are identified by name, and by order if the name is the same.
  */
 export type Step<Given = StepArguments> = <T>(name: string, run: (step: Given) => T | Promise<T>) => Promise<T>
 
@@ -76,45 +76,53 @@ export interface ReceivedMessage {
   readonly request: RequestDetails
 }
 
-/** Arguments of a work function or generator. `Input` is the output type of the agent's `input` schema, `Terms` the type of negotiated terms. */
+/**
+ * Arguments of a work function or generator. `Input` is the output type of the agent's `input` schema, `Terms` the type
+ * of negotiated terms.
+ */
 export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<
   WorkInput<Input>,
   'terms'
 > {
   /** Negotiated terms; always set if the agent's `negotiate` is a `negotiation`. */
   readonly terms: Terms
-  /** Aborts when the task ends before the work does, as by a cancel, and when the work leaves memory to run again later. */
+  /**
+   * Aborts when the task ends before the work does, as by a cancel, and when the work leaves memory to run again later.
+   */
   readonly signal: AbortSignal
   /** Sends progress, an artifact or a chunk of one. Generators yield it instead. */
   readonly emit: (words: WorkWords) => void
-  /** Asks, and resolves with the answer. One question is open at a time: a second one waits. Generators yield it instead: `yield* inputRequired(…)`. */
+  /**
+   * Asks, and resolves with the answer. One question is open at a time: a second one waits. Generators yield it
+   * instead: `yield* inputRequired(…)`.
+   */
   readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
   /**
-   * The message that answered the last question, with metadata and configuration of its request; `undefined` before the first one.
-   * An authorization that arrives out of band is not a message.
+   * The message that answered the last question, with metadata and configuration of its request; `undefined` before the
+   * first one. An authorization that arrives out of band is not a message.
    */
   readonly lastAnswer: () => ReceivedMessage | undefined
   readonly step: Step<WorkStepArguments>
   /** Owner of the task: its tenant, and the principal that opened it. */
   readonly owner: Scope
   /**
-   * Reads this task as it is committed, up to the last answer at least. With an id it reads another task of the same caller, and
-   * rejects with TaskNotFound if there is none.
+   * Reads this task as it is committed, up to the last answer at least. With an id it reads another task of the same
+   * caller, and rejects with TaskNotFound if there is none.
    */
   readonly readTask: (taskId?: string) => Promise<Task>
   /**
    * Waits, even across restarts, until another task of the same caller has completed, and gives it with its artifacts.
    *
-   * Throws UnsupportedOperation with the task's `state` in `metadata` if the task ended otherwise, and TaskNotFound if there is none.
-   * Throws RateLimited if it is too large: all tasks that one work awaits have `limits.referencedBytes` together. Uncaught, the error fails
-   * this task, and the client reads the reason. The wait may be long if the other task waits for its client; the agent's `deadlineMs`
-   * limits it.
+   * Throws UnsupportedOperation with the task's `state` in `metadata` if the task ended otherwise, and TaskNotFound if
+   * there is none. Throws RateLimited if it is too large: all tasks that one work awaits have `limits.referencedBytes`
+   * together. Uncaught, the error fails this task, and the client reads the reason. The wait may be long if the other
+   * task waits for its client; the agent's `deadlineMs` limits it.
    */
   readonly completed: (task: Task | string) => Promise<Task>
   /**
-   * Reads the newest messages of the context before the one that opened the task, oldest first; by default 50. They are the
-   * client's messages, the agent's replies, and the agent's messages in tasks that had ended by then. A replay reads the same,
-   * except for messages that have been removed.
+   * Reads the newest messages of the context before the one that opened the task, oldest first; by default 50. They are
+   * the client's messages, the agent's replies, and the agent's messages in tasks that had ended by then. A replay
+   * reads the same, except for messages that have been removed.
    */
   readonly history: (limit?: number) => Promise<Message[]>
   /** Waits for any number of milliseconds, even across restarts. */

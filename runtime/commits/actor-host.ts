@@ -22,8 +22,8 @@ export interface NegotiationTraces {
 export const HASTY_MS = 10
 
 /**
- * The live context, as its actors use it. Actor logic is shared by all contexts, so it gets the host of its actor system from
- * {@link hostOf}.
+ * The live context, as its actors use it. Actor logic is shared by all contexts, so it gets the host of its actor
+ * system from {@link hostOf}.
  */
 export interface ActorHost {
   readonly key: ContextKey
@@ -50,19 +50,26 @@ export interface ActorHost {
   bytesOf(taskId: string): number
   /** Marks a task as changed, so that the turn saves it. */
   markChanged(taskId: string): void
-  /** Notes that something in a chart ended at once, or that an event of its own came at once: see `limits.hastyTurns`. */
+  /**
+   * Notes that something in a chart ended at once, or that an event of its own came at once: see `limits.hastyTurns`.
+   */
   noteHaste(taskId: string): void
   /** Runs an effect when everything decided so far is committed; at once if the context has stopped. */
   afterCommit(effect: Effect): void
-  /** If the store refused the newest commit, resolves when it accepts commits again; else `undefined`. Never rejects. */
+  /**
+   * If the store refused the newest commit, resolves when it accepts commits again; else `undefined`. Never rejects.
+   */
   writable(taskId: string): Promise<void> | undefined
-  /** Loads the input of a task's work. `open` reads extensions and request details, after the size of the journal is checked. */
+  /**
+   * Loads the input of a task's work. `open` reads extensions and request details, after the size of the journal is
+   * checked.
+   */
   workInput(taskId: string, open?: ReadOpeningDetails): Promise<WorkInput>
   /** A task as it is committed. Rejects with TaskNotFound if it has been erased. */
   readTask(taskId: string): Promise<Task>
   /**
-   * Waits until another task of the same caller, in any context, has completed. Rejects with the reason if it cannot complete; throws
-   * TypeError for the task itself.
+   * Waits until another task of the same caller, in any context, has completed. Rejects with the reason if it cannot
+   * complete; throws TypeError for the task itself.
    */
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task>
   /** A task's journal so far. */
@@ -76,9 +83,10 @@ export interface ActorHost {
   /** The context's newest messages before the one that opened a task, oldest first; by default 50. */
   readHistory(taskId: string, limit?: number): Promise<Message[]>
   /**
-   * Calls `ring` once when the clock reaches `dueMs` (milliseconds since 1970). If that is past, calls it as soon as possible, but not
-   * within this call. Replaces the task's alarm of the same name. The context is in memory by then; after a restore the caller
-   * has to set the alarm again. Alarms are dropped when their task ends or the context leaves memory.
+   * Calls `ring` once when the clock reaches `dueMs` (milliseconds since 1970). If that is past, calls it as soon as
+   * possible, but not within this call. Replaces the task's alarm of the same name. The context is in memory by then;
+   * after a restore the caller has to set the alarm again. Alarms are dropped when their task ends or the context
+   * leaves memory.
    */
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void
   /** Removes an alarm, if there is one. */
@@ -95,7 +103,10 @@ export interface ActorHost {
 
 type AnyActorSystem = AnyActorRef['system']
 
-/** Shared by all copies of this package in the process, by its global symbol: an agent that is loaded as TypeScript has its own copy. */
+/**
+ * Shared by all copies of this package in the process, by its global symbol: an agent that is loaded as TypeScript has
+ * its own copy.
+ */
 const hosts = new PrivateProperty<AnyActorSystem, ActorHost>(Symbol.for('taskchart.host.1'))
 
 /** Sets the host of an actor system. */
@@ -125,8 +136,8 @@ export function taskIdOf(actor: AnyActorRef): string {
 }
 
 /**
- * Whether logic runs in an actor or below it that would be lost if it left memory. That is active logic which is no machine, unless
- * its snapshot has `isWaiting: true`: then it only waits for a message or an alarm.
+ * Whether logic runs in an actor or below it that would be lost if it left memory. That is active logic which is no
+ * machine, unless its snapshot has `isWaiting: true`: then it only waits for a message or an alarm.
  */
 export function hasRunningLogic(actor: AnyActorRef): boolean {
   const { status, children, isWaiting } = actor.getSnapshot() as {

@@ -19,9 +19,10 @@ import { taskIdOf, HASTY_MS, hostOf } from './actor-host.ts'
 const START_FAILED = 'taskchart.start.failed'
 
 /**
- * Wraps an author's logic so that its effects wait for the commit. Promises, callbacks, observables and other leaf logic start,
- * receive events and are aborted only after the causing turn is committed. Of a machine, custom actions wait; XState's own (raise,
- * sendTo, spawn, emit, …) run at once, so that one commit covers the whole cascade. The machine's actors are wrapped too.
+ * Wraps an author's logic so that its effects wait for the commit. Promises, callbacks, observables and other leaf
+ * logic start, receive events and are aborted only after the causing turn is committed. Of a machine, custom actions
+ * wait; XState's own (raise, sendTo, spawn, emit, …) run at once, so that one commit covers the whole cascade. The
+ * machine's actors are wrapped too.
  */
 export function deferEffects(logic: AnyActorLogic, counter?: TransitionCounter): AnyActorLogic {
   return refuseSecondUnnamed(
@@ -31,7 +32,10 @@ export function deferEffects(logic: AnyActorLogic, counter?: TransitionCounter):
   )
 }
 
-/** The machine, compiled if possible, with deferred effects of its actors and counted transitions. Its own actions are not deferred yet. */
+/**
+ * The machine, compiled if possible, with deferred effects of its actors and counted transitions. Its own actions are
+ * not deferred yet.
+ */
 export function deferMachineEffects(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
   const provided = keepDetails(
@@ -47,7 +51,10 @@ export function deferMachineEffects(machine: AnyStateMachine, counter?: Transiti
   return compileMachine(provided)
 }
 
-/** The logic with changed actor scopes. Each transition marks its task as changed. `counter` is that of a chart whose transitions are counted. */
+/**
+ * The logic with changed actor scopes. Each transition marks its task as changed. `counter` is that of a chart whose
+ * transitions are counted.
+ */
 export function withScope(logic: AnyActorLogic, changes: ScopeChanges, counter?: TransitionCounter): AnyActorLogic {
   return {
     ...logic,
@@ -69,8 +76,8 @@ const UNNAMED = 'undefined'
 const newest = new PrivateProperty<AnyActorRef, AnyActorRef>()
 
 /**
- * Refuses a second live actor without an id below one parent, by crashing its work. `spawnChild` gives all of them one name, and
- * XState keeps only the last; the others would run unseen and be lost with the process.
+ * Refuses a second live actor without an id below one parent, by crashing its work. `spawnChild` gives all of them one
+ * name, and XState keeps only the last; the others would run unseen and be lost with the process.
  */
 export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
   return {

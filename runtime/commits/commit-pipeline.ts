@@ -24,16 +24,16 @@ export interface Committer {
   /** Called when everything decided is committed and published. */
   onIdle(): void
   /**
-   * Called when a commit failed and the pipeline has ended; waiting calls got `answer`. It is unknown whether the engine wrote the
-   * changes of the tasks with these ids.
+   * Called when a commit failed and the pipeline has ended; waiting calls got `answer`. It is unknown whether the
+   * engine wrote the changes of the tasks with these ids.
    */
   onCommitFailed(error: unknown, answer: A2AError, taskIds: ReadonlySet<string>): void
 }
 
 /**
- * Write-ahead pipeline of a context: decide, commit, tell. Turns are decided without waiting for the commits of earlier ones. Commits
- * go to the store in the order of the turns. Streams, answers and effects follow in that order too, each after its own turn and
- * all earlier ones are stored.
+ * Write-ahead pipeline of a context: decide, commit, tell. Turns are decided without waiting for the commits of earlier
+ * ones. Commits go to the store in the order of the turns. Streams, answers and effects follow in that order too, each
+ * after its own turn and all earlier ones are stored.
  */
 export class CommitPipeline {
   readonly #store: Store

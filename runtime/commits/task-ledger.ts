@@ -209,7 +209,10 @@ export class TaskLedger {
     return this.#entries.get(taskId)?.text
   }
 
-  /** The task's row for the commit of a turn, with snapshot and next wake. A task that has ended has neither, and leaves the ledger. */
+  /**
+   * The task's row for the commit of a turn, with snapshot and next wake. A task that has ended has neither, and leaves
+   * the ledger.
+   */
   row(taskId: string, text: TaskText | undefined, wakeAtMs: number, turn: Turn): TaskRow | undefined {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- only live tasks change */
@@ -283,9 +286,9 @@ function isIdentified(artifact: ArtifactContent): artifact is Artifact {
 type EmittedFact = Exclude<TaskFact, { type: 'restart.requested' }>
 
 /**
- * The event of a task that is at its limit of events or bytes: only its end. A completion becomes a failure with `reason`, because a
- * result emits its artifacts and the completion together. Without free bytes, `reason` also replaces the message of any other
- * end.
+ * The event of a task that is at its limit of events or bytes: only its end. A completion becomes a failure with
+ * `reason`, because a result emits its artifacts and the completion together. Without free bytes, `reason` also
+ * replaces the message of any other end.
  */
 export function factAtEventLimit(fact: EmittedFact, reason: string, hasFreeBytes: boolean): EmittedFact | undefined {
   if (fact.type !== 'status.changed' || !isTerminal(fact.state)) return undefined

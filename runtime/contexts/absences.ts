@@ -6,19 +6,27 @@ import { FIRST_RETRY_MS, LAST_RETRY_MS } from './wake-scheduler.ts'
 /** The absence of a context that broke. */
 export interface BrokenContext {
   readonly key: ContextKey
-  /** Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once. */
+  /**
+   * Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once.
+   */
   readonly awayMs: number
   /** The timer that reloads it. */
   timer: unknown
 }
 
-/** Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than a minute ago. */
+/**
+ * Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than
+ * a minute ago.
+ */
 export function awayAfter(before: BrokenContext | undefined, presentMs: number): number {
   if (!before || presentMs >= LAST_RETRY_MS) return FIRST_RETRY_MS
   return Math.min(Math.max(2 * before.awayMs, FIRST_RETRY_MS), LAST_RETRY_MS)
 }
 
-/** Contexts that have left the memory of this process by a failure. Reloading one is no recovery, because its process has not ended. */
+/**
+ * Contexts that have left the memory of this process by a failure. Reloading one is no recovery, because its process
+ * has not ended.
+ */
 export class BrokenContexts {
   readonly #clock: Clock
   readonly #broken = new ReleasingMap<BrokenContext>()

@@ -36,7 +36,10 @@ const DEFAULT_HISTORY = 50
 /** Part of `limits.taskBytes` at which a task is logged as nearly full. */
 const NEARLY_FULL = 0.8
 
-/** Host of the actors of one live context: collects their events and effects in the open turn, and gives them access to the store. */
+/**
+ * Host of the actors of one live context: collects their events and effects in the open turn, and gives them access to
+ * the store.
+ */
 export class ContextHost implements ActorHost {
   readonly key: ContextKey
   /** `undefined` without tracing. */
@@ -121,7 +124,10 @@ export class ContextHost implements ActorHost {
     else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
   }
 
-  /** Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that opens a task always fits. */
+  /**
+   * Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that
+   * opens a task always fits.
+   */
   logMessage(
     row: MessageRow & { readonly taskId: string; readonly generation: number },
     request?: ClientMessage['request']
@@ -386,9 +392,10 @@ interface Pace {
 }
 
 /**
- * Slows tasks whose charts go round at once for ever. A turn is hasty if nothing but the chart's own haste caused it: an actor that
- * ended at once, or an event without a delay. A task with more hasty turns than `limits.hastyTurns` within a second waits before the next,
- * 10 ms at first, then twice as long each time, up to a second. A message of a client, or a second without a hasty turn, ends that.
+ * Slows tasks whose charts go round at once for ever. A turn is hasty if nothing but the chart's own haste caused it:
+ * an actor that ended at once, or an event without a delay. A task with more hasty turns than `limits.hastyTurns`
+ * within a second waits before the next, 10 ms at first, then twice as long each time, up to a second. A message of a
+ * client, or a second without a hasty turn, ends that.
  */
 class TaskPaces {
   readonly #context: PacedContext
@@ -426,7 +433,9 @@ class TaskPaces {
     return this.#paces.get(effect.taskId)?.held?.push(effect) !== undefined
   }
 
-  /** Stops slowing a task, because a client has written to it, or it has ended. Gives the effects that were held back. */
+  /**
+   * Stops slowing a task, because a client has written to it, or it has ended. Gives the effects that were held back.
+   */
   forget(taskId: string): readonly Effect[] {
     const pace = this.#paces.get(taskId)
     if (!pace) return NONE

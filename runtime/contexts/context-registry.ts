@@ -30,9 +30,9 @@ import { WakeScheduler } from './wake-scheduler.ts'
 import { storedTraces, WorkSpans } from './work-spans.ts'
 
 /**
- * LRU registry of the contexts in memory, by tenant, principal and id. Others are in the store, and are restored by a message or a
- * timer. At most `limits.idleContexts` idle ones stay; the least recently used leave memory. In total there are at most
- * `limits.liveContexts`, with shares for each principal, connection and tenant.
+ * LRU registry of the contexts in memory, by tenant, principal and id. Others are in the store, and are restored by a
+ * message or a timer. At most `limits.idleContexts` idle ones stay; the least recently used leave memory. In total
+ * there are at most `limits.liveContexts`, with shares for each principal, connection and tenant.
  */
 export class ContextRegistry implements ContextOwner<LiveContext> {
   readonly #services: ContextServices
@@ -75,8 +75,8 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   }
 
   /**
-   * The context of this key, from memory or from the store, or a new one. A context that enters memory counts against the share of
-   * its principal, or of `connection` for an anonymous caller.
+   * The context of this key, from memory or from the store, or a new one. A context that enters memory counts against
+   * the share of its principal, or of `connection` for an anonymous caller.
    */
   async get(key: ContextKey, connection?: object): Promise<LiveContext> {
     for (let erasure = this.#erasures.of(key); erasure; erasure = this.#erasures.of(key)) await erasure.catch(() => {})
@@ -94,15 +94,18 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     return this.#add(key, this.#ownerOf(key, connection))
   }
 
-  /** Makes memory for a message to a live context, by removing idle ones. Throws RateLimited or Overloaded if that is not enough. */
+  /**
+   * Makes memory for a message to a live context, by removing idle ones. Throws RateLimited or Overloaded if that is
+   * not enough.
+   */
   freeMemoryFor(live: LiveContext): void {
     this.#touch(live)
     this.#byteBudget.freeFor(live.residency.owner)
   }
 
   /**
-   * Ends contexts and blocks access to them while `erase` runs. The work of their tasks stops as if canceled. Calls that wait for a
-   * commit get TaskNotFound; new calls wait. If `erase` fails, the contexts are restored.
+   * Ends contexts and blocks access to them while `erase` runs. The work of their tasks stops as if canceled. Calls
+   * that wait for a commit get TaskNotFound; new calls wait. If `erase` fails, the contexts are restored.
    */
   withhold<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
     return this.#erasures.run(whose, async () => {
@@ -123,15 +126,18 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     this.#wakes.start()
   }
 
-  /** Restores the contexts that this node has gained. A context without another owner in between continues without a recovery. */
+  /**
+   * Restores the contexts that this node has gained. A context without another owner in between continues without a
+   * recovery.
+   */
   gained(isContinued: (key: ContextKey) => boolean): void {
     this.#broken.regain(isContinued)
     this.#wakes.expect(0)
   }
 
   /**
-   * Stops the contexts that are no longer this node's. `isOrderly`: first their recoveries are undone, and everything decided is
-   * committed. A call whose commit has not begun gets `NOT_OWNER`, others `OUTCOME_UNKNOWN`.
+   * Stops the contexts that are no longer this node's. `isOrderly`: first their recoveries are undone, and everything
+   * decided is committed. A call whose commit has not begun gets `NOT_OWNER`, others `OUTCOME_UNKNOWN`.
    */
   async release(isLost: (key: ContextKey) => boolean, isOrderly: boolean): Promise<void> {
     const lost = () => this.#live.values().filter(({ key }) => isLost(key))
@@ -275,8 +281,8 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   }
 
   /**
-   * Reloads a context whose commit failed, at once or after `awayMs`, so that its work resumes. The commit may have been written, so streams
-   * and webhooks of its tasks first get the events in the store.
+   * Reloads a context whose commit failed, at once or after `awayMs`, so that its work resumes. The commit may have
+   * been written, so streams and webhooks of its tasks first get the events in the store.
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
     const { store, feeds, webhooks } = this.#services
@@ -337,7 +343,10 @@ const ADVICE = 'Wait for a task to end, or cancel one.'
 const CONTEXTS: Use = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
 const BYTES: Use = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
 
-/** Removes an idle context from memory: one of the owner's, or any if the whole limit is reached. Gives whether there was one. */
+/**
+ * Removes an idle context from memory: one of the owner's, or any if the whole limit is reached. Gives whether there
+ * was one.
+ */
 type Dismiss = (exceeded: LimitLevel, owner: Owner) => boolean
 
 /** Limit of one resource of contexts in memory, with shares. */
@@ -374,7 +383,10 @@ class ContextBudget {
     )
   }
 
-  /** Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded for the whole limit. */
+  /**
+   * Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded
+   * for the whole limit.
+   */
   freeFor(owner: Owner, amount = 1): void {
     const { limit: shares } = this
     for (let exceeded = shares.exceeded(owner, amount); exceeded; exceeded = shares.exceeded(owner, amount)) {

@@ -42,7 +42,10 @@ export interface ContextOwner<Live> {
   committed(commit: Commit, live: Live): void
   /** Called when everything decided in a context is committed and published, so it may be idle. */
   onIdle(live: Live): void
-  /** Called when a commit with these tasks failed and ended the context: the store refused it, another process was faster, or another node owns it. */
+  /**
+   * Called when a commit with these tasks failed and ended the context: the store refused it, another process was
+   * faster, or another node owns it.
+   */
   onCommitFailed(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
 }
 

@@ -31,7 +31,10 @@ export interface OutsideTerms {
   readonly trace?: TraceCarrier | undefined
 }
 
-/** Which question a message answers: `named` by the message, else the one that was open when it was received. Each is a `messageId`. */
+/**
+ * Which question a message answers: `named` by the message, else the one that was open when it was received. Each is a
+ * `messageId`.
+ */
 export interface AnsweredQuestion {
   readonly named: string | undefined
   readonly seen: string | undefined
@@ -49,12 +52,16 @@ export function isForOther(
 type AcceptedEvent = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
 
 /**
- * Why a task does not accept an event. `refused`: not in its state. `stale`: it has another generation. `other question`: the message answers
- * another one than the open one. `full`: its queue is full. `large`: the message exceeds its bytes. Violations: the answer is invalid.
+ * Why a task does not accept an event. `refused`: not in its state. `stale`: it has another generation. `other
+ * question`: the message answers another one than the open one. `full`: its queue is full. `large`: the message exceeds
+ * its bytes. Violations: the answer is invalid.
  */
 export type EventRefusal = 'refused' | 'stale' | 'other question' | 'full' | 'large' | readonly FieldViolation[]
 
-/** The event that the task's chart accepts now, or why it does not. An answer is validated by the task's work, which gets the parsed value. */
+/**
+ * The event that the task's chart accepts now, or why it does not. An answer is validated by the task's work, which
+ * gets the parsed value.
+ */
 export function acceptEvent(
   task: AnyActorRef,
   event: OutsideEvent,
@@ -77,7 +84,10 @@ export function acceptEvent(
   return snapshot.context.queue.length < queueLimit ? early : 'full'
 }
 
-/** Validates an event for the work; `undefined` if the work does not handle it. If a chart's guards or schema throw, the event is accepted, and crashes the chart. */
+/**
+ * Validates an event for the work; `undefined` if the work does not handle it. If a chart's guards or schema throw, the
+ * event is accepted, and crashes the chart.
+ */
 function checkedFor<Given extends ToWork>(
   work: AnyActorRef,
   event: Given,
@@ -145,7 +155,9 @@ export class PendingCalls {
     return this.#calls.some(call => call.callId === callId)
   }
 
-  /** Answers a call after the turn's commit, and stores the outcome with the turn. Ignores calls from before a restart. */
+  /**
+   * Answers a call after the turn's commit, and stores the outcome with the turn. Ignores calls from before a restart.
+   */
   settle(callId: string, turn: Turn, decided: Decided): void {
     const call = this.#calls.find(call => call.callId === callId)
     if (!call) return

@@ -44,9 +44,9 @@ import { resumeTasks } from './resume-tasks.ts'
 import type { WorkSpans } from './work-spans.ts'
 
 /**
- * One context in memory, with its actors. It is the single writer of its tasks: each event for them is part of a turn of the
- * {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the error. The store still
- * has the state before that commit.
+ * One context in memory, with its actors. It is the single writer of its tasks: each event for them is part of a turn
+ * of the {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the
+ * error. The store still has the state before that commit.
  */
 export class LiveContext implements LiveActors, Committer, HostedContext, ErrorListener {
   readonly key: ContextKey
@@ -146,8 +146,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   /**
-   * Sends an event to a task. Gives the turn that handles it, or a refusal, which changes nothing. Either way it resolves when
-   * everything decided so far is committed.
+   * Sends an event to a task. Gives the turn that handles it, or a refusal, which changes nothing. Either way it
+   * resolves when everything decided so far is committed.
    */
   send(event: OutsideEvent, terms: OutsideTerms): Promise<Turn | EventRefusal> {
     return new Promise((resolve, reject) => {
@@ -186,7 +186,10 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     return undefined
   }
 
-  /** Settles when replayed work of an interrupted task waits for its answer again; `undefined` if there is nothing to wait for. */
+  /**
+   * Settles when replayed work of an interrupted task waits for its answer again; `undefined` if there is nothing to
+   * wait for.
+   */
   replayed(taskId: string): Promise<void> | undefined {
     const task = this.tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
     const work: AnyActorRef | undefined = task?.getSnapshot().children.work

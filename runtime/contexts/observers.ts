@@ -12,7 +12,9 @@ export interface LiveActors {
   readonly root: AnyActorRef
 }
 
-/** A passive observer of a runtime, such as an inspector. All members are optional; errors that they throw are logged. */
+/**
+ * A passive observer of a runtime, such as an inspector. All members are optional; errors that they throw are logged.
+ */
 export interface Observer {
   /** A context has entered memory. Its actors exist, but may not have started. */
   entered?(actors: LiveActors): void
@@ -24,7 +26,10 @@ export interface Observer {
   erased?(whose: Erasure): void
   /** The author's code of a task runs next: its work starts or continues, or its chart gets an event. */
   runs?(taskId: string): void
-  /** The author's code of a task has thrown. Clients learn only that it did. The task fails, unless its work starts again. */
+  /**
+   * The author's code of a task has thrown. Clients learn only that it did. The task fails, unless its work starts
+   * again.
+   */
   crashed?(taskId: string, error: unknown): void
 }
 

@@ -16,8 +16,8 @@ const SLOT_MS = 1000
 const ALL_WITHIN_MS = 10_000
 
 /**
- * Restarts suspects one at a time, the one recovered last first. Work that crashes its process was the last one started before, so
- * only that one is counted as recovered; the others wait.
+ * Restarts suspects one at a time, the one recovered last first. Work that crashes its process was the last one started
+ * before, so only that one is counted as recovered; the others wait.
  */
 export class RecoveryQueue {
   readonly #clock: Clock

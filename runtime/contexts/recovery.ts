@@ -17,7 +17,10 @@ const PERIOD_MS = 24 * 3600 * 1000
 /** Factor of the permitted recoveries for sleeping work, which makes no progress by design. */
 const ASLEEP_FACTOR = 20
 
-/** Number of recoveries without progress that makes work a suspect. Fewer may be accidents: the process, or its heir in a cluster, was killed from outside. */
+/**
+ * Number of recoveries without progress that makes work a suspect. Fewer may be accidents: the process, or its heir in
+ * a cluster, was killed from outside.
+ */
 const SUSPECT_AFTER = 2
 
 /** The permitted recoveries that suspects keep for the queue: one until the cause is found, and one after it. */
@@ -27,9 +30,9 @@ const SPARE = 2
 type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'markChanged' | 'send'>
 
 /**
- * Recovers the tasks of one context that were running when the process ended, or in which a delayed event is due. Effects and events
- * of a task are held back until the decision of its chart on the recovery is committed. The actors are restored before, by
- * `snapshots/restored-task.ts` and `LiveContext`.
+ * Recovers the tasks of one context that were running when the process ended, or in which a delayed event is due.
+ * Effects and events of a task are held back until the decision of its chart on the recovery is committed. The actors
+ * are restored before, by `snapshots/restored-task.ts` and `LiveContext`.
  */
 export class ContextRecovery {
   readonly #services: ContextServices

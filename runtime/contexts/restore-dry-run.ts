@@ -13,8 +13,8 @@ import type { ContextKey, Store, StoredContext, TaskPage, TaskCursor } from '../
 import { NOT_RESTARTED } from './errors.ts'
 
 /**
- * Outcome of a restore. `ok`: the task continues. `migrates`: its chart is migrated first. `runs again`: its function or generator is
- * replayed, which cannot be tried without side effects. `fails`: the task fails.
+ * Outcome of a restore. `ok`: the task continues. `migrates`: its chart is migrated first. `runs again`: its function
+ * or generator is replayed, which cannot be tried without side effects. `fails`: the task fails.
  */
 export type Outlook = 'ok' | 'migrates' | 'runs again' | 'fails'
 
@@ -40,8 +40,8 @@ const LIVE: readonly TaskState[] = [
 const PAGE = 100
 
 /**
- * Dry run of a restore: gives a verdict on every task of these scopes that has not ended. Nothing is written, and of the author's code
- * only `migrate` and the restore of actors run. A task that cannot be read fails.
+ * Dry run of a restore: gives a verdict on every task of these scopes that has not ended. Nothing is written, and of
+ * the author's code only `migrate` and the restore of actors run. A task that cannot be read fails.
  */
 export async function* dryRunRestore(
   agent: Agent,

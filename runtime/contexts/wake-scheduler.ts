@@ -23,9 +23,9 @@ interface WakeTarget {
 }
 
 /**
- * Restores contexts when their wake is due, in small batches, with one timer for the earliest wake. Those that cannot be loaded, or do
- * not fit into memory, are retried with exponential back-off from a second to a minute. Contexts over the share of their principal
- * or tenant do not delay others.
+ * Restores contexts when their wake is due, in small batches, with one timer for the earliest wake. Those that cannot
+ * be loaded, or do not fit into memory, are retried with exponential back-off from a second to a minute. Contexts over
+ * the share of their principal or tenant do not delay others.
  */
 export class WakeScheduler {
   readonly #store: Store

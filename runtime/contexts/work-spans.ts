@@ -21,7 +21,10 @@ export function traceRow(taskId: string, carrier: TraceCarrier): JournalRow {
   return { taskId, key: TRACE, value: carrier }
 }
 
-/** Trace contexts of a context's stored tasks, by task. Reads one journal at a time, and none larger than `limits.restoredBytes`. */
+/**
+ * Trace contexts of a context's stored tasks, by task. Reads one journal at a time, and none larger than
+ * `limits.restoredBytes`.
+ */
 export async function storedTraces(
   store: Store,
   key: ContextKey,
@@ -54,8 +57,8 @@ interface TracedTask {
 }
 
 /**
- * Spans of work in one context: one per start of a work, until it ends or leaves memory, including its waits for the client. The
- * author's code runs within the span. Events of the task are added to it after their commit.
+ * Spans of work in one context: one per start of a work, until it ends or leaves memory, including its waits for the
+ * client. The author's code runs within the span. Events of the task are added to it after their commit.
  */
 export class WorkSpans {
   readonly #telemetry: Telemetry

@@ -102,7 +102,9 @@ function ownTerms(schema: Negotiation['terms'], terms: unknown): NegotiationTerm
   )
 }
 
-/** A stored negotiation with the present limits. Withdraws an open offer whose terms the present schema does not accept. */
+/**
+ * A stored negotiation with the present limits. Withdraws an open offer whose terms the present schema does not accept.
+ */
 function renewed(
   snapshot: Snapshot<unknown> & { readonly context: NegotiationContext },
   { rounds, terms }: Negotiation

@@ -22,9 +22,10 @@ export interface NegotiationOptions<Terms extends object> {
   /** How long an offer of the agent stays open, in milliseconds. Default 600,000: ten minutes. */
   readonly offerMs?: number
   /**
-   * Answers free text, and terms that the client proposes; one message at a time in each context: a function, or a chart made with
-   * `setupNegotiation`, whose state is stored from one message to the next. If it throws, the client gets an error, and the open offer and
-   * the chart's state stay. After a restart of the process it may be called again for an unanswered message.
+   * Answers free text, and terms that the client proposes; one message at a time in each context: a function, or a
+   * chart made with `setupNegotiation`, whose state is stored from one message to the next. If it throws, the client
+   * gets an error, and the open offer and the chart's state stay. After a restart of the process it may be called again
+   * for an unanswered message.
    */
   readonly respond: RespondFunction<NoInfer<Terms>> | RespondChart<NoInfer<Terms>>
 }
@@ -49,8 +50,8 @@ export interface Negotiation<Terms = unknown> {
 const LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
 
 /**
- * Negotiates before tasks are opened, with offers and counter-offers, of which one may be accepted before it expires. Use it as an
- * agent's `negotiate`. Throws TypeError or RangeError for invalid options, with what to write instead.
+ * Negotiates before tasks are opened, with offers and counter-offers, of which one may be accepted before it expires.
+ * Use it as an agent's `negotiate`. Throws TypeError or RangeError for invalid options, with what to write instead.
  */
 export function negotiation<Terms extends object>(options: NegotiationOptions<Terms>): Negotiation<Terms> {
   checkOptions(options, OPTIONS, 'negotiation', 'negotiation({ terms: z.object({ … }), respond })')
@@ -83,7 +84,9 @@ function isRespondent(respond: unknown): boolean {
   return typeof respond === 'function' || (isObject(respond) && isMachine(respond as never))
 }
 
-/** The negotiation extension of an agent's card (§4.6): its limits, and the JSON Schema of its terms, if there is one. */
+/**
+ * The negotiation extension of an agent's card (§4.6): its limits, and the JSON Schema of its terms, if there is one.
+ */
 export function negotiationExtension({ rounds, offerMs, terms }: Negotiation): AgentExtension {
   const schema = jsonSchemaOf(terms)
   const description =
@@ -92,8 +95,9 @@ export function negotiationExtension({ rounds, offerMs, terms }: Negotiation): A
 }
 
 /**
- * Parses terms with their schema, and copies them through JSON. Gives violations with paths below `field`. Throws TypeError if the
- * schema is asynchronous or gives no object, InvalidAgentResponse if it gives values that JSON cannot express.
+ * Parses terms with their schema, and copies them through JSON. Gives violations with paths below `field`. Throws
+ * TypeError if the schema is asynchronous or gives no object, InvalidAgentResponse if it gives values that JSON cannot
+ * express.
  */
 export function checkedTerms(
   schema: StandardSchema<unknown>,
@@ -108,8 +112,8 @@ export function checkedTerms(
 }
 
 /**
- * Reads the move of a message to a lasting negotiation. Throws InvalidParams that names the field, for an invalid move and for terms
- * that the agent's schema does not accept.
+ * Reads the move of a message to a lasting negotiation. Throws InvalidParams that names the field, for an invalid move
+ * and for terms that the agent's schema does not accept.
  */
 export function readProposal(message: Message, { terms }: Negotiation, atMs: number): Arrival {
   const found = moveIn(message)

@@ -66,7 +66,10 @@ interface Failure {
   readonly isLate?: boolean
 }
 
-/** Calls the author's code for a request. The outcome is a failure if that throws, takes too long, or if the call of a request with `isOnce` is gone. */
+/**
+ * Calls the author's code for a request. The outcome is a failure if that throws, takes too long, or if the call of a
+ * request with `isOnce` is gone.
+ */
 export async function answering<Answer>(
   host: ActorHost,
   { callId, message, extensions = NO_EXTENSIONS, details = NO_DETAILS, trace, isOnce }: ContextRequest,

@@ -35,9 +35,9 @@ export type RespondChart<Terms = Record<string, unknown>> = AnyStateMachine & {
 const OPTIONS = { types: true, actors: true, actions: true, guards: true } as const
 
 /**
- * XState's `setup` for charts that negotiate, as `respond` of a `negotiation`. Each message is an event `message.received`, with the
- * client's `proposal` and the open offer, `standing`. The chart emits one answer to each: `offer(…)`, `accepted()`, `declined(…)`,
- * `reply(…)` or `rejected(…)`.
+ * XState's `setup` for charts that negotiate, as `respond` of a `negotiation`. Each message is an event
+ * `message.received`, with the client's `proposal` and the open offer, `standing`. The chart emits one answer to each:
+ * `offer(…)`, `accepted()`, `declined(…)`, `reply(…)` or `rejected(…)`.
  */
 export function setupNegotiation<
   Terms extends object = Record<string, unknown>,
@@ -46,7 +46,10 @@ export function setupNegotiation<
   Actions extends Params = None,
   Guards extends Params = None
 >(options: {
-  /** Types only: the `terms` of the negotiation, and the chart's `context`. For example `{ terms: typed(terms) }`, with the schema. */
+  /**
+   * Types only: the `terms` of the negotiation, and the chart's `context`. For example `{ terms: typed(terms) }`, with
+   * the schema.
+   */
   types?: { terms?: Terms; context?: Context }
   actors?: { [K in keyof Actors]: Actors[K] }
   actions?: {
@@ -101,9 +104,10 @@ export function checkRespondChart({ id, config, root, implementations }: AnyStat
 }
 
 /**
- * Gives a message to a chart, and waits for its answer, which an actor of the chart may cause. `memory` is the chart as its last answer
- * in this negotiation left it; without one, or with one that the present chart does not have, it begins. Gives the answer with the new
- * `memory`; `undefined` if the chart has ended. Rejects with the error of the chart, or with TypeError if it gives no answer, or several.
+ * Gives a message to a chart, and waits for its answer, which an actor of the chart may cause. `memory` is the chart as
+ * its last answer in this negotiation left it; without one, or with one that the present chart does not have, it
+ * begins. Gives the answer with the new `memory`; `undefined` if the chart has ended. Rejects with the error of the
+ * chart, or with TypeError if it gives no answer, or several.
  */
 export async function chartAnswer(
   chart: AnyStateMachine,
@@ -166,7 +170,10 @@ export interface RespondArguments<Terms = Record<string, unknown>> extends Negot
   readonly proposal: Terms | undefined
   /** The agent's open offer, if it had not expired when the message arrived. */
   readonly standing: OpenOffer<Terms> | undefined
-  /** Number of offers of both sides so far, including a proposal in this message. At `rounds`, the agent can make no further offer. */
+  /**
+   * Number of offers of both sides so far, including a proposal in this message. At `rounds`, the agent can make no
+   * further offer.
+   */
   readonly round: number
 }
 
@@ -179,7 +186,10 @@ export type NegotiationAnswer<Terms = Record<string, unknown>> =
   | Reply
   | Rejected
 
-/** The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970; `round` is its number among the offers of both sides. */
+/**
+ * The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970; `round` is its
+ * number among the offers of both sides.
+ */
 export interface OpenOffer<Terms = Record<string, unknown>> {
   readonly offerId: string
   readonly round: number

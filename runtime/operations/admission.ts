@@ -43,7 +43,10 @@ export interface Admitted<Params> {
   readonly budget: Budget | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
-  /** If the call is scheduled: notifies the scheduler that this call no longer reads from the store, but waits for something else. */
+  /**
+   * If the call is scheduled: notifies the scheduler that this call no longer reads from the store, but waits for
+   * something else.
+   */
   readonly waits?: () => void
 }
 
@@ -141,7 +144,10 @@ interface CheckedCall<Name extends OperationName> {
 /** The connection of in-process calls that name none. */
 const IN_PROCESS = {}
 
-/** Steps of every call before its operation: validation, fair scheduling, authorization. It also makes the error for the caller. */
+/**
+ * Steps of every call before its operation: validation, fair scheduling, authorization. It also makes the error for the
+ * caller.
+ */
 export class Admission {
   readonly #services: OperationServices
   readonly #rules: AdmissionRules
@@ -204,7 +210,10 @@ export class Admission {
     return this.#checked(name, params, call).admitted
   }
 
-  /** Runs something for a call. An A2AError, or the reason of the call's signal, is thrown as it is. Any other error is logged, and thrown as InternalError. */
+  /**
+   * Runs something for a call. An A2AError, or the reason of the call's signal, is thrown as it is. Any other error is
+   * logged, and thrown as InternalError.
+   */
   hideErrors<T>(operation: string, call: CallContext, run: () => Promise<T>): Promise<T> {
     try {
       return run().catch(error => this.#refuse(operation, call, error))
@@ -243,7 +252,9 @@ export class Admission {
     return { user, admitted: isServed ? admitted : { ...admitted, scope: emptyScope(name) } }
   }
 
-  /** Runs an operation when its user is scheduled and its caller is authorized. Nothing is read from the store before. */
+  /**
+   * Runs an operation when its user is scheduled and its caller is authorized. Nothing is read from the store before.
+   */
   #permitted<Name extends OperationName, T>(
     operation: AuthorizationRequest['operation'],
     call: CallContext,

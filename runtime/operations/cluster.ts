@@ -16,8 +16,8 @@ export const OWNER_CALL_NAMES = [
 export type OwnerCallName = (typeof OWNER_CALL_NAMES)[number]
 
 /**
- * The node for a change: the owner of a task or a context, or a fixed node for a text. Without any of them it is the node that got the
- * request, if it has shards.
+ * The node for a change: the owner of a task or a context, or a fixed node for a text. Without any of them it is the
+ * node that got the request, if it has shards.
  */
 export type ShardSelector =
   | { readonly scope: Scope; readonly taskId: string }
@@ -31,7 +31,10 @@ export interface OwnerCall {
   readonly place: ShardSelector
   /** Its parameters as JSON, for another node. */
   readonly request: object
-  /** Whether it may be made twice, so that it is repeated when a node fails and the outcome of the first attempt is unknown. */
+  /**
+   * Whether it may be made twice, so that it is repeated when a node fails and the outcome of the first attempt is
+   * unknown.
+   */
   readonly isRepeatable: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -55,7 +58,10 @@ export interface NodeFigures {
   readonly forwarded: number
   /** Shards that this node got, handed over, and lost: its session ended, or another node took them. */
   readonly moves: { readonly gained: number; readonly given: number; readonly lost: number }
-  /** How often this node could not join, refused a caller of its link that is no node of the cluster, and found another node that it cannot reach. */
+  /**
+   * How often this node could not join, refused a caller of its link that is no node of the cluster, and found another
+   * node that it cannot reach.
+   */
   readonly refusals: { readonly join: number; readonly caller: number; readonly node: number }
 }
 
@@ -64,7 +70,10 @@ export interface Membership {
   figures(): NodeFigures
   /** The cluster, for an observer of this node. */
   readonly observed: ObservedCluster
-  /** Makes a change on its node: with `here` if that is this one, which gets the shard for new contexts. Waits while no node has the shard. */
+  /**
+   * Makes a change on its node: with `here` if that is this one, which gets the shard for new contexts. Waits while no
+   * node has the shard.
+   */
   runOnOwner<Here>(change: OwnerCall, here: (shard: number) => Promise<Here>): Promise<OwnerResult<Here>>
   /** Whether a context belongs to this node. */
   owns(key: ContextKey): boolean
@@ -72,7 +81,10 @@ export interface Membership {
   contextId(shard: number): string
   /** A new id of a task of a context. */
   taskId(key: ContextKey): string
-  /** Called when a task gets its first listener on this node. Its events of other nodes are published until the result is called. */
+  /**
+   * Called when a task gets its first listener on this node. Its events of other nodes are published until the result
+   * is called.
+   */
   readonly followed: (taskId: string, scope: Scope) => () => void
   /** Erases data while all other nodes withhold it. */
   erase(whose: Erasure, erase: () => Promise<boolean>): Promise<boolean>
@@ -97,13 +109,21 @@ export interface ClusterMember {
   advance(taskId: string, generation: number): void
   /** The newest generation of a task in the store; `undefined` for an unknown task. */
   generationOf(scope: Scope, taskId: string): Promise<number | undefined>
-  /** Resumes the contexts and webhooks that this node has gained. `isContinued`: the context had no other owner in between. */
+  /**
+   * Resumes the contexts and webhooks that this node has gained. `isContinued`: the context had no other owner in
+   * between.
+   */
   gained(isContinued: (key: ContextKey) => boolean): void
-  /** Stops the contexts and webhooks that this node has no longer. `isOrderly`: after everything decided is committed. */
+  /**
+   * Stops the contexts and webhooks that this node has no longer. `isOrderly`: after everything decided is committed.
+   */
   release(
     isLost: { readonly context: (key: ContextKey) => boolean; readonly task: (taskId: string) => boolean },
     isOrderly: boolean
   ): Promise<void>
-  /** Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` resolves to whether anything was erased. If not, restores the contexts, then rejects. */
+  /**
+   * Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` resolves to
+   * whether anything was erased. If not, restores the contexts, then rejects.
+   */
   withhold(whose: Erasure, withheld: () => void, erased: Promise<boolean>): Promise<void>
 }

@@ -31,7 +31,10 @@ export async function runOnOwner<T>(
   return 'here' in made ? made.here : (made.there as T)
 }
 
-/** Optimistic concurrency: has a live context decide. If another process has written the context, loads it again and retries. */
+/**
+ * Optimistic concurrency: has a live context decide. If another process has written the context, loads it again and
+ * retries.
+ */
 export async function withLostRaceRetry<T>(
   contexts: ContextRegistry,
   key: ContextKey,
@@ -51,8 +54,8 @@ export async function withLostRaceRetry<T>(
 }
 
 /**
- * Sends an event to a task. After the commit, gives the task as the turn left it; `undefined` if the task does not handle the event.
- * Throws TaskGenerationMismatch if the task has another generation than `terms` require.
+ * Sends an event to a task. After the commit, gives the task as the turn left it; `undefined` if the task does not
+ * handle the event. Throws TaskGenerationMismatch if the task has another generation than `terms` require.
  */
 export async function deliverEvent(
   live: LiveContext,

@@ -20,11 +20,12 @@ export function checkIsKnown({ principal }: CallContext): void {
 }
 
 /**
- * GetExtendedAgentCard (§3.1.11): the card for this caller, with the interfaces of its call for each tenant that it may use.
+ * GetExtendedAgentCard (§3.1.11): the card for this caller, with the interfaces of its call for each tenant that it may
+ * use.
  *
- * Throws ExtendedAgentCardNotConfigured if there is none for this caller, or if the call's list of interfaces is empty. If the
- * author's function throws or gives an invalid card, the caller gets InternalError without details. Without an answer within
- * `limits.accessMs` it gets Overloaded.
+ * Throws ExtendedAgentCardNotConfigured if there is none for this caller, or if the call's list of interfaces is empty.
+ * If the author's function throws or gives an invalid card, the caller gets InternalError without details. Without an
+ * answer within `limits.accessMs` it gets Overloaded.
  */
 export async function extendedAgentCard(
   source: CardSource,

@@ -22,7 +22,10 @@ const MAKE: Readonly<Record<OwnerCallName, Make>> = {
   deletePushConfig: deletePushConfigHere
 }
 
-/** The runtime of a node, for its cluster. The services are read when the cluster calls, because they have the cluster themselves. */
+/**
+ * The runtime of a node, for its cluster. The services are read when the cluster calls, because they have the cluster
+ * themselves.
+ */
 export function memberOf(
   services: () => OperationServices,
   recoveryQueue: RecoveryQueue,

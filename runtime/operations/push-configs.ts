@@ -20,7 +20,10 @@ import type { OperationServices, Push } from './dependencies.ts'
 const LONGEST_URL = 2048
 const LONGEST_SECRET = 8192
 
-/** Time limit for the check of a webhook's URL. A URL that is not checked in time is accepted; each post checks it again. */
+/**
+ * Time limit for the check of a webhook's URL. A URL that is not checked in time is accepted; each post checks it
+ * again.
+ */
 const LOOK_MS = 2000
 
 /** Characters of a header value (RFC 9110 §5.5) and of an authentication scheme (§11.1). */
@@ -37,8 +40,8 @@ export function pushOf({ push }: Pick<OperationServices, 'push'>): Push {
 }
 
 /**
- * The webhook of a message (§3.2.2). Without an id, messages with the same URL share one webhook of the task. Throws InvalidParams
- * for an invalid one, RateLimited if there are too many.
+ * The webhook of a message (§3.2.2). Without an id, messages with the same URL share one webhook of the task. Throws
+ * InvalidParams for an invalid one, RateLimited if there are too many.
  */
 export async function webhookOfMessage(
   services: OperationServices,
@@ -59,7 +62,10 @@ export async function webhookOfMessage(
   return { id, webhook, version }
 }
 
-/** Validates a configuration's webhook. Throws InvalidParams for an invalid one, RateLimited if its principal has too many. */
+/**
+ * Validates a configuration's webhook. Throws InvalidParams for an invalid one, RateLimited if its principal has too
+ * many.
+ */
 export async function checkedWebhook(
   services: OperationServices,
   scope: Scope,
@@ -114,8 +120,8 @@ function violation(field: string, isGood: boolean, description: string): FieldVi
 }
 
 /**
- * CreateTaskPushNotificationConfig (§3.1.7): posts the task's events from the next one on. A configuration with an existing id
- * replaces that one, and continues at its position. The answer has the secrets.
+ * CreateTaskPushNotificationConfig (§3.1.7): posts the task's events from the next one on. A configuration with an
+ * existing id replaces that one, and continues at its position. The answer has the secrets.
  */
 export async function createPushConfig(
   services: OperationServices,
@@ -153,7 +159,10 @@ export async function createPushConfigHere(
   return { ...tenantOf(scope), id, taskId, ...webhook.webhook }
 }
 
-/** GetTaskPushNotificationConfig (§3.1.8): a configuration without its secrets. Throws TaskNotFound if it does not exist. */
+/**
+ * GetTaskPushNotificationConfig (§3.1.8): a configuration without its secrets. Throws TaskNotFound if it does not
+ * exist.
+ */
 export async function getPushConfig(
   { store }: OperationServices,
   { params: { taskId, id }, scope }: Admitted<GetTaskPushNotificationConfigRequest>
@@ -165,7 +174,10 @@ export async function getPushConfig(
   })
 }
 
-/** ListTaskPushNotificationConfigs (§3.1.9): configurations in the order of their first registration, without secrets. Without `pageSize` all are on one page. */
+/**
+ * ListTaskPushNotificationConfigs (§3.1.9): configurations in the order of their first registration, without secrets.
+ * Without `pageSize` all are on one page.
+ */
 export async function listPushConfigs(
   { store }: OperationServices,
   { params, scope }: Admitted<ListTaskPushNotificationConfigsRequest>

@@ -19,7 +19,10 @@ import { TaskTail } from '../streams/task-tail.ts'
 import { withLostRaceRetry, deliverEvent, generationMismatch } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
-/** Terms of a message. `extensions`: the author's extensions that the client has activated. `details`: metadata and configuration of the request. */
+/**
+ * Terms of a message. `extensions`: the author's extensions that the client has activated. `details`: metadata and
+ * configuration of the request.
+ */
 export interface SendTerms extends OutsideTerms {
   readonly extensions: readonly string[]
   readonly details: RequestDetails | undefined
@@ -39,7 +42,10 @@ export interface RoutedMessage {
   readonly tail: TaskTail
   /** The turn, if the message opened the task in it. */
   readonly opened?: Pick<Turn, 'log'>
-  /** The task after the turn of a message that continued it, as the node of its context read it: a large one without artifacts and history. */
+  /**
+   * The task after the turn of a message that continued it, as the node of its context read it: a large one without
+   * artifacts and history.
+   */
   readonly continued?: StoredTask
 }
 
@@ -47,8 +53,8 @@ export interface RoutedMessage {
 export type MessageOutcome = { readonly message: Message } | RoutedMessage
 
 /**
- * Routes a client's message (§3.4) to the task that it addresses, else to its context, where it is answered or opens a task.
- * Resolves when the outcome is committed.
+ * Routes a client's message (§3.4) to the task that it addresses, else to its context, where it is answered or opens a
+ * task. Resolves when the outcome is committed.
  */
 export function routeMessage(
   services: OperationServices,
@@ -118,8 +124,8 @@ async function request(
 }
 
 /**
- * Ends the negotiation of a context, whose open offer is withdrawn: the message opens a task that is canceled. Gives the id of the task, once
- * that is committed.
+ * Ends the negotiation of a context, whose open offer is withdrawn: the message opens a task that is canceled. Gives
+ * the id of the task, once that is committed.
  */
 export function withdraw(
   { contexts, cluster, ids }: OperationServices,

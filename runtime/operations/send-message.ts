@@ -67,8 +67,8 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
 }
 
 /**
- * SendStreamingMessage (§3.1.2): streams the agent's message alone, or the task and then its events until it is terminal or asks
- * for input.
+ * SendStreamingMessage (§3.1.2): streams the agent's message alone, or the task and then its events until it is
+ * terminal or asks for input.
  */
 export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<OpenedStream> {
   const { configuration = {} } = call.params
@@ -181,7 +181,10 @@ function isReplyEnd({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && endsStream(update.statusUpdate.status.state)
 }
 
-/** The stream of a message ends at a terminal state and at a question, but not while an authorization is awaited (§7.6.1). */
+/**
+ * The stream of a message ends at a terminal state and at a question, but not while an authorization is awaited
+ * (§7.6.1).
+ */
 function endsStream(state: TaskState): boolean {
   return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
 }
@@ -205,7 +208,10 @@ export function inputModesOf({
   return new Set([...defaultInputModes, ...skills.flatMap(({ inputModes = [] }) => inputModes)].map(bare))
 }
 
-/** Throws ContentTypeNotSupported if a part has a media type that the agent does not accept (§3.1.1). Parts without a media type pass. */
+/**
+ * Throws ContentTypeNotSupported if a part has a media type that the agent does not accept (§3.1.1). Parts without a
+ * media type pass.
+ */
 export function checkInputModes(message: Message, modes: ReadonlySet<string>): void {
   for (const { mediaType } of message.parts) {
     if (mediaType === undefined || accepts(modes, bare(mediaType))) continue
@@ -258,8 +264,8 @@ export type SentOutcome =
     }
 
 /**
- * Routes a message on the node of its context. Only this is done there: the caller's node follows the task and reads it, so a node that
- * fails later interrupts nobody.
+ * Routes a message on the node of its context. Only this is done there: the caller's node follows the task and reads
+ * it, so a node that fails later interrupts nobody.
  */
 async function routeOnNode(
   services: OperationServices,
@@ -313,7 +319,10 @@ async function routeOnNode(
   }
 }
 
-/** Where a message belongs: with its task, its context, or the task of its name. A first one with a key belongs to the shard of its key, so that a resent one meets it. */
+/**
+ * Where a message belongs: with its task, its context, or the task of its name. A first one with a key belongs to the
+ * shard of its key, so that a resent one meets it.
+ */
 async function placeOf(
   services: OperationServices,
   { params: { message }, scope, taskName, reliable }: Call

@@ -20,7 +20,10 @@ export type NamedTask = { readonly taskId: string } | { readonly reply: Message 
 /** The same, or that the first message of the name has no answer yet. */
 export type LookedUp = NamedTask | { readonly isAnswered: false }
 
-/** The target of a client's name. Only the node that processes the first message of a name knows of it before its answer. */
+/**
+ * The target of a client's name. Only the node that processes the first message of a name knows of it before its
+ * answer.
+ */
 export async function lookUpName(
   services: OperationServices,
   scope: Scope,
@@ -42,9 +45,9 @@ async function readNamed(
 }
 
 /**
- * Routes a message to the task of a name, if that has not ended. Otherwise the message goes to a context: that of the last task, if there
- * was one. The task that it opens gets the name in the same commit. Messages for one name are routed one at a time. A task id made by the
- * server is not a name: it keeps its task.
+ * Routes a message to the task of a name, if that has not ended. Otherwise the message goes to a context: that of the
+ * last task, if there was one. The task that it opens gets the name in the same commit. Messages for one name are
+ * routed one at a time. A task id made by the server is not a name: it keeps its task.
  */
 export async function routeByClientName(
   services: OperationServices,
@@ -93,7 +96,10 @@ export interface NameToCancel {
   readonly message: Message
 }
 
-/** Cancels the task of a name. A negotiation without a task ends with one that is canceled. Anything else counts as the id of a task. */
+/**
+ * Cancels the task of a name. A negotiation without a task ends with one that is canceled. Anything else counts as the
+ * id of a task.
+ */
 export async function cancelNamed(
   services: OperationServices,
   admitted: Admitted<CancelTaskRequest>,
@@ -108,7 +114,10 @@ export async function cancelNamed(
   return cancelTask(services, { ...admitted, params: { ...params, id } })
 }
 
-/** Ends the negotiation of a name on this node, after the answer to a message that is being negotiated. Gives the id of the task to cancel. */
+/**
+ * Ends the negotiation of a name on this node, after the answer to a message that is being negotiated. Gives the id of
+ * the task to cancel.
+ */
 export function withdrawHere(
   services: OperationServices,
   { scope, name, message }: NameToCancel,
@@ -152,8 +161,8 @@ function answered(reply: Message): Last {
 }
 
 /**
- * Processes a resent message once: it gets the outcome of the first, even if it arrives while the first is pending. Another message
- * with the same key is refused with IdempotencyConflict.
+ * Processes a resent message once: it gets the outcome of the first, even if it arrives while the first is pending.
+ * Another message with the same key is refused with IdempotencyConflict.
  */
 export async function sendOnce(
   services: OperationServices,

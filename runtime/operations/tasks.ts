@@ -21,7 +21,10 @@ import type { Admitted } from './admission.ts'
 import { deliverEvent, runOnOwner, generationMismatch, withLostRaceRetry } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'
 
-/** GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one, for `limits.longPollMs` at most. */
+/**
+ * GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one,
+ * for `limits.longPollMs` at most.
+ */
 export function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
   const { currentGeneration } = call.conditions
   return currentGeneration === undefined
@@ -29,7 +32,10 @@ export function getTask(services: OperationServices, call: Admitted<GetTaskReque
     : passed(services, call, currentGeneration).then(() => read(services, call))
 }
 
-/** Reads a task in one promise: with a function for each step, GetTask allocates 1.3 kB more (Node 24; `npm run bench -- --only get`). */
+/**
+ * Reads a task in one promise: with a function for each step, GetTask allocates 1.3 kB more (Node 24; `npm run bench --
+ * --only get`).
+ */
 function read(
   { store }: OperationServices,
   { params: { id, historyLength }, scope, reliable, budget }: Admitted<GetTaskRequest>
@@ -42,7 +48,9 @@ function read(
   })
 }
 
-/** CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1). */
+/**
+ * CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1).
+ */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
   const { params, scope, connection, conditions, reliable, budget, signal } = call
   const { id: taskId } = params
@@ -87,8 +95,8 @@ export async function cancelHere(
 }
 
 /**
- * SubscribeToTask (§3.1.6): streams the task, then every later event without a gap or repeat, until it is terminal. With
- * `afterGeneration` it streams only the events after that one, even of a task that has ended.
+ * SubscribeToTask (§3.1.6): streams the task, then every later event without a gap or repeat, until it is terminal.
+ * With `afterGeneration` it streams only the events after that one, even of a task that has ended.
  */
 export async function subscribeToTask(
   services: OperationServices,
@@ -174,8 +182,8 @@ const DIGEST_LENGTH = 43
 type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'>
 
 /**
- * A stateless cursor for a list: a digest of scope, filters and position, then the position. It stays valid as long as the tasks
- * exist, even after a restart, and reveals nothing that the page did not.
+ * A stateless cursor for a list: a digest of scope, filters and position, then the position. It stays valid as long as
+ * the tasks exist, even after a restart, and reveals nothing that the page did not.
  */
 function pageToken(place: TaskCursor, scope: Scope, filters: Filters): string {
   const { timestamp, taskId } = place
@@ -188,8 +196,8 @@ function pageToken(place: TaskCursor, scope: Scope, filters: Filters): string {
 }
 
 /**
- * The position in a token for this scope and these filters. Throws InvalidParams for any other text. A forged token is harmless:
- * it can only name another position in the caller's own list.
+ * The position in a token for this scope and these filters. Throws InvalidParams for any other text. A forged token is
+ * harmless: it can only name another position in the caller's own list.
  */
 function placeOf(token: string, scope: Scope, filters: Filters): TaskCursor {
   const text = Buffer.from(token.slice(DIGEST_LENGTH), 'base64url').toString()
@@ -218,10 +226,10 @@ const AT_ONCE_BYTES = LARGE_BYTES / 2
 /**
  * ListTasks (§3.1.4): one page of the caller's tasks, latest status first.
  *
- * Over the pages of a list no task comes twice, and no task whose status stays the same is missing. A task whose status changes
- * between pages moves to the front; if it had not come yet, only a new list has it. Without `historyLength` a task has its whole
- * history, as with GetTask. A page has at least one task, and ends before its tasks exceed 1 MiB. `artifacts` is present, even if
- * empty, exactly if the request includes artifacts.
+ * Over the pages of a list no task comes twice, and no task whose status stays the same is missing. A task whose status
+ * changes between pages moves to the front; if it had not come yet, only a new list has it. Without `historyLength` a
+ * task has its whole history, as with GetTask. A page has at least one task, and ends before its tasks exceed 1 MiB.
+ * `artifacts` is present, even if empty, exactly if the request includes artifacts.
  */
 export async function listTasks(
   { store }: OperationServices,
@@ -295,7 +303,10 @@ export interface DataToErase {
   readonly contextId?: string
 }
 
-/** Erases a context or a scope, first in memory, then in the store, or with `eraseRows`. Streams of its tasks end with TaskNotFound. Gives whether there was anything. */
+/**
+ * Erases a context or a scope, first in memory, then in the store, or with `eraseRows`. Streams of its tasks end with
+ * TaskNotFound. Gives whether there was anything.
+ */
 export async function erase(
   {
     store,
@@ -317,7 +328,10 @@ export async function erase(
   })
 }
 
-/** Fills in the defaults. Throws TypeError for a member that is present but no string, such as `undefined`, since a default would erase too much. */
+/**
+ * Fills in the defaults. Throws TypeError for a member that is present but no string, such as `undefined`, since a
+ * default would erase too much.
+ */
 export function erasureOf(data: DataToErase): Erasure {
   rejectUnknown(data, ['tenant', 'principal', 'contextId'], 'erase')
   for (const [name, value] of Object.entries(data)) {

@@ -30,10 +30,10 @@ export const LONGEST_TIMER_MS = 2 ** 31 - 1
 export const LOOK_AGAIN_MS = 60_000
 
 /**
- * A clock with timers of any length: delays are split into chunks of a minute at most, measured by the clock. So a timer is late by a minute
- * at most if the clock is set ahead, or if the machine slept. If it is set back, nothing waits longer than its delay. A delay of 0, a
- * negative one, or one that is no number fires in the next round of the event loop, even if the clock stands still. An infinite one never
- * fires.
+ * A clock with timers of any length: delays are split into chunks of a minute at most, measured by the clock. So a
+ * timer is late by a minute at most if the clock is set ahead, or if the machine slept. If it is set back, nothing
+ * waits longer than its delay. A delay of 0, a negative one, or one that is no number fires in the next round of the
+ * event loop, even if the clock stands still. An infinite one never fires.
  */
 export function withLongTimers(clock: Clock): Clock {
   return {

@@ -2,7 +2,10 @@
 export interface NodeStatus {
   /** Where the other nodes reach it. */
   readonly address: string
-  /** `silent`: its session is there, but it gave no sign of life while the database was read. `gone`: its session has ended. */
+  /**
+   * `silent`: its session is there, but it gave no sign of life while the database was read. `gone`: its session has
+   * ended.
+   */
   readonly state: 'alive' | 'silent' | 'gone'
   /** Whether it takes shards: not while it stops. */
   readonly takesShards: boolean

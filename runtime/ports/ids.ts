@@ -21,8 +21,9 @@ let batch = ''
 let next = 0
 
 /**
- * Ids of 22 letters and digits: the default. The first eight are about the time at which the id was made. So an index of ids grows at
- * its end, and a store writes one page of it for many new tasks. The others are random (nanoid, 83 bits).
+ * Ids of 22 letters and digits: the default. The first eight are about the time at which the id was made. So an index
+ * of ids grows at its end, and a store writes one page of it for many new tasks. The others are random (nanoid, 83
+ * bits).
  */
 export const randomIds: Ids = () => {
   if (next === batch.length) {
@@ -34,7 +35,10 @@ export const randomIds: Ids = () => {
   return batch.slice(first, next)
 }
 
-/** A batch as one text: 70 bytes an id. nanoid's own function makes an object for each character: 700 bytes an id (Node 24). */
+/**
+ * A batch as one text: 70 bytes an id. nanoid's own function makes an object for each character: 700 bytes an id (Node
+ * 24).
+ */
 function draw(): string {
   writeTime(Date.now())
   let filled = TIME

@@ -25,9 +25,9 @@ function guarded(log: (...line: Parameters<Log>) => unknown): Log {
 export type Log = (message: string, details: Record<string, unknown>) => void
 
 /**
- * Receives reports that no caller gets: errors in the author's code, dropped words, failed commits. `details` may have an `error`, but
- * never messages, artifacts or credentials. Anything that looks like a secret, even within error texts, is replaced by `[redacted]`.
- * Errors of the logger are ignored.
+ * Receives reports that no caller gets: errors in the author's code, dropped words, failed commits. `details` may have
+ * an `error`, but never messages, artifacts or credentials. Anything that looks like a secret, even within error texts,
+ * is replaced by `[redacted]`. Errors of the logger are ignored.
  */
 export interface Logger {
   warn(message: string, details: Record<string, unknown>): void
@@ -58,8 +58,8 @@ const IS = String.raw`\\*["']?\s{0,8}[=:]\s{0,8}`
 const QUOTED = String.raw`\\*"[^"]*"?|'[^']*'?`
 
 /**
- * Patterns of secrets within text, and their replacements. Each runs in linear time. Authentication schemes come first, so that of
- * `token: Bearer …` the credentials are redacted, and not only the word `Bearer`.
+ * Patterns of secrets within text, and their replacements. Each runs in linear time. Authentication schemes come first,
+ * so that of `token: Bearer …` the credentials are redacted, and not only the word `Bearer`.
  */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(bearer\s{1,8})[^\s"',;)\]}]+/gi, `$1${REDACTED}`],
@@ -77,8 +77,8 @@ export function isSecretName(name: string): boolean {
 }
 
 /**
- * Redacts a text: credentials of headers, users and passwords in URLs, values of parameters and members with secret names, and tokens
- * of a known form. Truncated to 8,192 characters.
+ * Redacts a text: credentials of headers, users and passwords in URLs, values of parameters and members with secret
+ * names, and tokens of a known form. Truncated to 8,192 characters.
  */
 export function redactedText(text: string): string {
   let shown = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text
@@ -95,8 +95,8 @@ const UNREADABLE = '[unreadable]'
 const OF_ERRORS = ['name', 'message', 'stack', 'cause', 'errors']
 
 /**
- * A redacted copy of a value for a log. It is plain data, except for errors, and limited to depth 6, 64 members per object and 1,000
- * values. Any value is accepted: cycles, getters that throw, proxies.
+ * A redacted copy of a value for a log. It is plain data, except for errors, and limited to depth 6, 64 members per
+ * object and 1,000 values. Any value is accepted: cycles, getters that throw, proxies.
  */
 export function redactValue(value: unknown): unknown {
   return new Redaction().copy(value, 0)

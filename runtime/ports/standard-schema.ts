@@ -8,7 +8,10 @@ type SchemaIssue = {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-/** A schema of zod, valibot, arktype or any other library that implements Standard Schema (standardschema.dev). It has to validate synchronously. */
+/**
+ * A schema of zod, valibot, arktype or any other library that implements Standard Schema (standardschema.dev). It has
+ * to validate synchronously.
+ */
 export interface StandardSchema<T> {
   readonly '~standard': {
     readonly version: 1
@@ -23,7 +26,10 @@ export interface StandardSchema<T> {
 
 const REPORTED_VIOLATIONS = 20
 
-/** The output of a schema, or at most 20 violations with paths below `field`. Throws TypeError for an asynchronous schema. */
+/**
+ * The output of a schema, or at most 20 violations with paths below `field`. Throws TypeError for an asynchronous
+ * schema.
+ */
 export function validateValue<T>(
   schema: StandardSchema<T>,
   value: unknown,

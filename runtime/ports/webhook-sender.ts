@@ -9,8 +9,8 @@ export interface WebhookPost {
 }
 
 /**
- * Result of a post: the HTTP status, with the text of `Retry-After` if there is one, or why there is no answer. `isRefused`: the URL
- * is not allowed, so retries are useless. A failure has no secrets.
+ * Result of a post: the HTTP status, with the text of `Retry-After` if there is one, or why there is no answer.
+ * `isRefused`: the URL is not allowed, so retries are useless. A failure has no secrets.
  */
 export type WebhookAnswer =
   | { readonly status: number; readonly retryAfter?: string | undefined }
@@ -31,8 +31,8 @@ export interface WebhookBody {
 }
 
 /**
- * Writes the body for a webhook that was registered in an older version of A2A, from an update, the task after it, and the webhook's
- * id. `before` reads what came before it.
+ * Writes the body for a webhook that was registered in an older version of A2A, from an update, the task after it, and
+ * the webhook's id. `before` reads what came before it.
  */
 export type WebhookBodyWriter = (
   update: StreamResponse,

@@ -4,7 +4,10 @@ interface Authority {
   readonly port: number | undefined
 }
 
-/** Parses `NAME[:PORT]`, as in a `Host` header. `undefined` for anything else: a user, a port over 65535, an address in an unusual form. */
+/**
+ * Parses `NAME[:PORT]`, as in a `Host` header. `undefined` for anything else: a user, a port over 65535, an address in
+ * an unusual form.
+ */
 export function authorityOf(text: string): Authority | undefined {
   if (!URL.canParse(`http://${text}`)) return undefined
   const { hostname: name } = new URL(`http://${text}`)
@@ -16,7 +19,10 @@ export function authorityOf(text: string): Authority | undefined {
 /** The entry of `origins` for the pages of this machine, at every port. */
 export const LOOPBACK_ORIGINS = 'loopback'
 
-/** The origins whose pages may connect. Throws TypeError for an entry that is neither an origin, as browsers send it, nor `loopback`. */
+/**
+ * The origins whose pages may connect. Throws TypeError for an entry that is neither an origin, as browsers send it,
+ * nor `loopback`.
+ */
 export function namedOrigins(entries: readonly string[]): readonly string[] {
   for (const entry of entries) {
     if (entry === LOOPBACK_ORIGINS) continue
@@ -31,7 +37,10 @@ export function namedOrigins(entries: readonly string[]): readonly string[] {
   return entries
 }
 
-/** The hosts that requests may name, with the ports for cards. Throws TypeError for an entry that is not `NAME[:PORT]`, and for a duplicate name. */
+/**
+ * The hosts that requests may name, with the ports for cards. Throws TypeError for an entry that is not `NAME[:PORT]`,
+ * and for a duplicate name.
+ */
 export function namedHosts(entries: readonly string[]): ReadonlyMap<string, number | undefined> {
   const hosts = new Map<string, number | undefined>()
   for (const entry of entries) {
@@ -49,7 +58,9 @@ export function namedHosts(entries: readonly string[]): ReadonlyMap<string, numb
   return hosts
 }
 
-/** A text without these characters at its end. A regular expression such as `/x+$/` takes quadratic time on `xxx…xy`. */
+/**
+ * A text without these characters at its end. A regular expression such as `/x+$/` takes quadratic time on `xxx…xy`.
+ */
 export function trimmedEnd(text: string, characters: string): string {
   let end = text.length
   while (end > 0 && characters.includes(text.charAt(end - 1))) end -= 1

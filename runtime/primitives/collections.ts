@@ -8,9 +8,10 @@ class Entry<Value> {
 }
 
 /**
- * A Map for entries that are often added and deleted. It stores values in entry objects, which are emptied on deletion. A plain Map
- * rehashes into a new table, and the old one stays linked to it. Once the old table is in V8's old generation, minor collections keep all
- * values that it had. With Maps a task leaves 8.4 kB behind instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
+ * A Map for entries that are often added and deleted. It stores values in entry objects, which are emptied on deletion.
+ * A plain Map rehashes into a new table, and the old one stays linked to it. Once the old table is in V8's old
+ * generation, minor collections keep all values that it had. With Maps a task leaves 8.4 kB behind instead of 1.0 (Node
+ * 24; `test/runtime/work/left-behind.test.ts` measures it).
  */
 export class ReleasingMap<Value extends object, Name = string> {
   /** Made for the first entry. */
@@ -55,7 +56,10 @@ export class ReleasingMap<Value extends object, Name = string> {
   }
 }
 
-/** A Map that mostly has one entry. With that it takes 56 bytes, where a Map takes 350 until the entry is deleted (Node 24, by V8's sampling heap profiler). */
+/**
+ * A Map that mostly has one entry. With that it takes 56 bytes, where a Map takes 350 until the entry is deleted (Node
+ * 24, by V8's sampling heap profiler).
+ */
 export class SmallMap<Value extends object> {
   #name: string | undefined
   #value: Value | undefined
@@ -88,8 +92,9 @@ export class SmallMap<Value extends object> {
 const MOST = 100_000
 
 /**
- * Cache with two generations, without timers and scans: after `keepMs`, or 100,000 values, the younger generation becomes the older,
- * and the older is dropped. So a value stays for at least `keepMs` after its last use, unless there are more than 100,000.
+ * Cache with two generations, without timers and scans: after `keepMs`, or 100,000 values, the younger generation
+ * becomes the older, and the older is dropped. So a value stays for at least `keepMs` after its last use, unless there
+ * are more than 100,000.
  */
 export class TwoGenerationCache<Value> {
   readonly #make: () => Value
@@ -148,7 +153,10 @@ export function without<Item>(list: readonly Item[], item: Item): readonly Item[
   return list.length === 1 && list[0] === item ? NONE : list.filter(other => other !== item)
 }
 
-/** Adds to a list in place, but gives a new list if it was empty: `push` reserves 17 places, which most lists of a turn never fill. */
+/**
+ * Adds to a list in place, but gives a new list if it was empty: `push` reserves 17 places, which most lists of a turn
+ * never fill.
+ */
 export function appendItem<Item>(list: readonly Item[], item: Item): readonly Item[] {
   if (list.length === 0) return [item]
   ;(list as Item[]).push(item)
@@ -190,9 +198,9 @@ export class LruCache<Value> {
 }
 
 /**
- * A WeakMap replacement that stores the value in a symbol property of the key. A WeakMap (of ephemerons) keeps values, and everything
- * reachable from them, until a full collection. With it a task leaves 13.8 kB behind instead of 1.0 (Node 24;
- * `test/runtime/work/left-behind.test.ts` measures it).
+ * A WeakMap replacement that stores the value in a symbol property of the key. A WeakMap (of ephemerons) keeps values,
+ * and everything reachable from them, until a full collection. With it a task leaves 13.8 kB behind instead of 1.0
+ * (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
  */
 export class PrivateProperty<Key extends object, Value> {
   readonly #name: symbol

@@ -12,16 +12,17 @@ const rounds: Callbacks[] = []
 let isBusy = false
 
 /**
- * Calls back at the end of this round of the event loop, together with all other callbacks of the round. So answers leave in one write;
- * single writes wake the client for each, which costs more than the sending. Callbacks must not throw.
+ * Calls back at the end of this round of the event loop, together with all other callbacks of the round. So answers
+ * leave in one write; single writes wake the client for each, which costs more than the sending. Callbacks must not
+ * throw.
  */
 export function afterThisTick(callback: () => void): void {
   afterTurns(1, callback)
 }
 
 /**
- * Calls back after this many rounds, 1 being the end of this one. It calls back earlier after a round in which no callback was added, so
- * that an idle server does not delay answers.
+ * Calls back after this many rounds, 1 being the end of this one. It calls back earlier after a round in which no
+ * callback was added, so that an idle server does not delay answers.
  */
 export function afterTurns(turns: number, callback: () => void): void {
   isBusy = true
@@ -51,9 +52,10 @@ function endTurn(): void {
 }
 
 /**
- * Runs what several clients ask for in one round of the event loop together, at its end. Then all take each step one after the other, which
- * uses the processor's caches, and their answers leave together. A task of SendMessage takes 62 microseconds in place of 75 with 64 WebSockets,
- * and 81 in place of 136 with 64 connections of HTTP. Measured on Node 24 by `npm run bench -- --only send`.
+ * Runs what several clients ask for in one round of the event loop together, at its end. Then all take each step one
+ * after the other, which uses the processor's caches, and their answers leave together. A task of SendMessage takes 62
+ * microseconds in place of 75 with 64 WebSockets, and 81 in place of 136 with 64 connections of HTTP. Measured on Node
+ * 24 by `npm run bench -- --only send`.
  */
 export class Gathering<Item> {
   readonly #run: (item: Item) => void
@@ -65,7 +67,10 @@ export class Gathering<Item> {
     this.#run = run
   }
 
-  /** Notes that a client asks. Gives whether the one before was the same client: then waiting for others would only delay it. */
+  /**
+   * Notes that a client asks. Gives whether the one before was the same client: then waiting for others would only
+   * delay it.
+   */
   isSame(client: object | undefined): boolean {
     if (this.#newest === client) return true
     this.#newest = client
@@ -139,8 +144,8 @@ class Waiters {
 const waiting = new PrivateProperty<AbortSignal, Waiters>()
 
 /**
- * Calls back when a signal aborts. Call the result to remove the callback; it may be called twice. All callbacks of a signal share one
- * listener, because thousands come and go per second on a connection, for which EventTarget is slow.
+ * Calls back when a signal aborts. Call the result to remove the callback; it may be called twice. All callbacks of a
+ * signal share one listener, because thousands come and go per second on a connection, for which EventTarget is slow.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let waiters = waiting.get(signal)
@@ -158,8 +163,8 @@ export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
 const STEP = (Math.sqrt(5) - 1) / 2
 
 /**
- * Jitter: gives times from 0.5 to 1.5 times `aroundMs`, each far from the ones before, so that callers that are delayed together do not
- * return together.
+ * Jitter: gives times from 0.5 to 1.5 times `aroundMs`, each far from the ones before, so that callers that are delayed
+ * together do not return together.
  */
 export function jitter(aroundMs: number): () => number {
   let at = 0

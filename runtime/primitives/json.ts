@@ -7,7 +7,10 @@ const AROUND = 4
 /** Values that are still to be measured; one list for all calls. */
 const rest: unknown[] = []
 
-/** Approximate size of a value as JSON text, in bytes of UTF-8; it ignores escapes and digits of numbers. It does not recurse. */
+/**
+ * Approximate size of a value as JSON text, in bytes of UTF-8; it ignores escapes and digits of numbers. It does not
+ * recurse.
+ */
 export function jsonBytes(value: unknown): number {
   let bytes = 0
   const others = rest.length
@@ -27,7 +30,10 @@ export function jsonBytes(value: unknown): number {
   return bytes
 }
 
-/** Whether two JSON values are equal. `isDeepStrictEqual` takes three times as long, because it also compares what JSON does not have. */
+/**
+ * Whether two JSON values are equal. `isDeepStrictEqual` takes three times as long, because it also compares what JSON
+ * does not have.
+ */
 export function sameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (Array.isArray(one))
@@ -57,8 +63,9 @@ const INSTEAD: Readonly<Record<string, string>> = {
 }
 
 /**
- * The use of a value. A value that is `sent` only goes out, so an object with a `toJSON` counts as what that returns. The author's code
- * reads back one that is `kept`. The `context` of a chart may also have actors, which XState persists itself.
+ * The use of a value. A value that is `sent` only goes out, so an object with a `toJSON` counts as what that returns.
+ * The author's code reads back one that is `kept`. The `context` of a chart may also have actors, which XState persists
+ * itself.
  */
 export type JsonUse = 'sent' | 'kept' | 'context'
 
@@ -68,12 +75,15 @@ interface Loss {
   readonly text: string
 }
 
-/** From this depth on a value that is sent is refused before it is copied: JSON.stringify takes the square of the depth. */
+/**
+ * From this depth on a value that is sent is refused before it is copied: JSON.stringify takes the square of the depth.
+ */
 const FAR_TOO_DEEP = 128
 
 /**
- * The only judge of what is JSON in values of authors: the first part that JSON would change, in a sentence with its path and what to
- * write instead; `undefined` if there is none. Members that are `undefined` are absent in JSON, and allowed.
+ * The only judge of what is JSON in values of authors: the first part that JSON would change, in a sentence with its
+ * path and what to write instead; `undefined` if there is none. Members that are `undefined` are absent in JSON, and
+ * allowed.
  */
 export function jsonLoss(value: unknown, name: string, use: JsonUse): string | undefined {
   const loss = lossIn(value, use, [])

@@ -2,8 +2,8 @@ import leven from 'leven'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /**
- * Throws TypeError for an unknown member, with the closest known name, else with all of them. A member that is `undefined` counts as
- * missing.
+ * Throws TypeError for an unknown member, with the closest known name, else with all of them. A member that is
+ * `undefined` counts as missing.
  */
 export function rejectUnknown(given: object, names: readonly string[], what: string): void {
   for (const [name, value] of Object.entries(given)) {
@@ -23,8 +23,8 @@ function shortened(name: string): string {
 }
 
 /**
- * The closest known name of a misspelled one, if any: equal except for case and separators, except for one letter in six, except for
- * two letters that have changed places, or except for an ending.
+ * The closest known name of a misspelled one, if any: equal except for case and separators, except for one letter in
+ * six, except for two letters that have changed places, or except for an ending.
  */
 export function closestName(word: string, names: readonly string[]): string | undefined {
   const letters = lettersOf(word)
@@ -60,14 +60,14 @@ export type Kind = readonly [isRight: (value: unknown) => boolean, wanted: strin
 type NameOf<Options> = Options extends unknown ? keyof Options : never
 
 /**
- * The kinds of all options of a type; `true` for an option that is checked elsewhere. The compiler refuses a table with a missing or
- * an extra option.
+ * The kinds of all options of a type; `true` for an option that is checked elsewhere. The compiler refuses a table with
+ * a missing or an extra option.
  */
 export type OptionKinds<Options> = Readonly<Record<NameOf<Options>, Kind | true>>
 
 /**
- * Validates the options of a function. Throws TypeError for a value that is no object, for an unknown option and for a value of another
- * kind, each with what to write instead. An option that is `undefined` counts as missing.
+ * Validates the options of a function. Throws TypeError for a value that is no object, for an unknown option and for a
+ * value of another kind, each with what to write instead. An option that is `undefined` counts as missing.
  */
 export function checkOptions(
   given: unknown,
@@ -87,7 +87,10 @@ export function checkOptions(
   }
 }
 
-/** Validates an argument of a function. `call` is an example. Throws TypeError that says what the function takes and what it got. */
+/**
+ * Validates an argument of a function. `call` is an example. Throws TypeError that says what the function takes and
+ * what it got.
+ */
 export function checkArgument(given: unknown, [isRight, wanted]: Kind, call: string): void {
   if (!isRight(given))
     throw new TypeError(`${call.slice(0, call.indexOf('('))} takes ${wanted}, not ${kindOf(given)}: ${call}.`)

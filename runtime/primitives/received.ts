@@ -18,9 +18,9 @@ interface Target {
 }
 
 /**
- * Calls `take` with everything that a socket, stream, thread or process of Node sends, and `fail` with what `take` throws. Such listeners
- * are attached nowhere else, because an error that leaves one ends the process. `fail` does not throw; by default it ends the socket or
- * stream. `members` are added to the listener.
+ * Calls `take` with everything that a socket, stream, thread or process of Node sends, and `fail` with what `take`
+ * throws. Such listeners are attached nowhere else, because an error that leaves one ends the process. `fail` does not
+ * throw; by default it ends the socket or stream. `members` are added to the listener.
  */
 export function onReceived(
   source: Emitter | Port,

@@ -18,8 +18,8 @@ interface RestoringAgent {
 }
 
 /**
- * Prepares a stored task for a restore: migrates a task of another version if the agent has `migrate`, then checks that it fits the
- * agent's work. Throws InternalError for a task that a newer taskchart has stored.
+ * Prepares a stored task for a restore: migrates a task of another version if the agent has `migrate`, then checks that
+ * it fits the agent's work. Throws InternalError for a task that a newer taskchart has stored.
  */
 export function restoredTask(row: RestorableRow, agent: RestoringAgent): RestoredTask {
   if (row.snapshot === undefined) return unread(row)
@@ -90,7 +90,10 @@ function functionMisfit(snapshot: PersistedSnapshot): string | undefined {
 /** Bytes of snapshots in one read. A larger snapshot is read alone. */
 const BYTES_AT_ONCE = 8 * 1024 * 1024
 
-/** Loads a context, with up to this many bytes of its tasks' snapshots, in several reads. Tasks that do not fit have no snapshot. */
+/**
+ * Loads a context, with up to this many bytes of its tasks' snapshots, in several reads. Tasks that do not fit have no
+ * snapshot.
+ */
 export async function loadContext(
   store: Pick<Store, 'loadContext' | 'readSnapshot'>,
   key: ContextKey,
@@ -128,7 +131,8 @@ export interface StoredWork {
 export type Migrate = (stored: StoredWork) => unknown
 
 /**
- * Calls an author's `migrate`. Throws InvalidAgentResponse if it throws, or does not return the snapshot of an active chart.
+ * Calls an author's `migrate`. Throws InvalidAgentResponse if it throws, or does not return the snapshot of an active
+ * chart.
  */
 function migrated(migrate: Migrate, stored: StoredWork, version: string): Record<string, unknown> {
   const given = snapshotBy(migrate, stored, version)

@@ -41,8 +41,9 @@ const PLAIN = withStamp(
 )
 
 /**
- * A task's actor as JSON text, with the delayed events of its charts and a stamp of `stampOf`. Throws TypeError for values that JSON
- * cannot express, and for actors that a restart could not find, because their logic has no name in the chart's setup.
+ * A task's actor as JSON text, with the delayed events of its charts and a stamp of `stampOf`. Throws TypeError for
+ * values that JSON cannot express, and for actors that a restart could not find, because their logic has no name in the
+ * chart's setup.
  */
 export function persistTask(actor: AnyActorRef, delayed: readonly DelayedEvent[], stamp: string): string {
   const snapshot = actor.getPersistedSnapshot() as PersistedSnapshot
@@ -66,8 +67,8 @@ export function persistContext(actor: Actor<typeof contextMachine>): string {
 }
 
 /**
- * A stored context with its tasks as a snapshot for XState and the present agent. Each call gives a new object, because XState writes
- * to it. Throws InternalError for a context that a newer taskchart has stored.
+ * A stored context with its tasks as a snapshot for XState and the present agent. Each call gives a new object, because
+ * XState writes to it. Throws InternalError for a context that a newer taskchart has stored.
  */
 export function restoredContext(
   text: string,
@@ -85,7 +86,10 @@ export function restoredContext(
   return context
 }
 
-/** The error that kept an actor or one below it from being restored; `undefined` if there is none. One that had failed before is restored as such. */
+/**
+ * The error that kept an actor or one below it from being restored; `undefined` if there is none. One that had failed
+ * before is restored as such.
+ */
 export function restoreFault(actor: AnyActorRef, stored: PersistedSnapshot | undefined): unknown {
   const {
     status,
@@ -126,8 +130,8 @@ export function savedContext(root: Actor<typeof contextMachine>, saved: SavedCon
 const stampFor = memoizeLast(version => stampOf({ format: FORMAT, version }))
 
 /**
- * The text of a task with the delayed events of its charts; `known` if no actor of the task has changed since. `version`: the agent's,
- * which is stored in the text. Throws TypeError as {@link persistTask} does.
+ * The text of a task with the delayed events of its charts; `known` if no actor of the task has changed since.
+ * `version`: the agent's, which is stored in the text. Throws TypeError as {@link persistTask} does.
  */
 export function taskTextOf(
   task: AnyActorRef,

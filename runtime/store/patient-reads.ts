@@ -13,8 +13,9 @@ export type WorkStore = Pick<
 >
 
 /**
- * The reads of a store for work. While the database is away, the store refuses them with Overloaded. They are repeated until they are answered
- * or the runtime closes, so that work waits for the database, as its commits do, and no task fails by it.
+ * The reads of a store for work. While the database is away, the store refuses them with Overloaded. They are repeated
+ * until they are answered or the runtime closes, so that work waits for the database, as its commits do, and no task
+ * fails by it.
  */
 export class RetryingReads implements WorkStore {
   readonly #clock: Clock

@@ -50,8 +50,8 @@ interface SweeperServices {
 }
 
 /**
- * Deletes old data from the store, at an interval and in small batches. A failed sweep is retried at the next interval. The timer does
- * not keep the process alive.
+ * Deletes old data from the store, at an interval and in small batches. A failed sweep is retried at the next interval.
+ * The timer does not keep the process alive.
  */
 export class RetentionSweeper {
   readonly #services: SweeperServices

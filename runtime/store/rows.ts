@@ -6,8 +6,8 @@ import type { AuthenticationInfo } from '../../machines/protocol/push.ts'
 import type { TransitionCount } from '../xstate/transition-counter.ts'
 
 /**
- * Deduplication key of a message. `key` is unique in its scope, from the messageId and what the message addresses. `fingerprint`
- * differs for another message with that key.
+ * Deduplication key of a message. `key` is unique in its scope, from the messageId and what the message addresses.
+ * `fingerprint` differs for another message with that key.
  */
 export interface DeduplicationKey {
   readonly key: string
@@ -30,8 +30,8 @@ export function sendOf(message: Message, atMs: number, rememberedMs: number): De
 }
 
 /**
- * The key of a client's name for a task: its row says which task that is. The fingerprint is empty, since messages to a name are not
- * deduplicated.
+ * The key of a client's name for a task: its row says which task that is. The fingerprint is empty, since messages to a
+ * name are not deduplicated.
  */
 export function taskNameKey(name: string, atMs: number, rememberedMs: number): DeduplicationKey {
   return { key: JSON.stringify([name, 'name']), fingerprint: '', atMs, expiresAtMs: atMs + rememberedMs }
@@ -111,18 +111,24 @@ export interface StateCounts {
 
 /** The state of an engine. */
 export interface StoreStatus {
-  /** Whether it accepts nothing more from this process: its disk or file is broken, or belongs to another process now. */
+  /**
+   * Whether it accepts nothing more from this process: its disk or file is broken, or belongs to another process now.
+   */
   readonly isStopped: boolean
   /** Number of reads and of writes that have not been answered. */
   readonly waitingReads: number
   readonly waitingWrites: number
 }
 
-/** The part of the storage port that counts transitions of charts. An engine has both methods or neither; then nothing is counted. */
+/**
+ * The part of the storage port that counts transitions of charts. An engine has both methods or neither; then nothing
+ * is counted.
+ */
 export interface TransitionStore {
   /**
-   * Adds counts at this time, in milliseconds since 1970, and resolves when they are durable. Erasures leave them, since they say nothing of
-   * a task. `sweep` deletes the counts of a chart that was counted last before `endedBeforeMs`.
+   * Adds counts at this time, in milliseconds since 1970, and resolves when they are durable. Erasures leave them,
+   * since they say nothing of a task. `sweep` deletes the counts of a chart that was counted last before
+   * `endedBeforeMs`.
    */
   countTransitions?(counts: readonly TransitionCount[], atMs: number): Promise<void>
   /** The counts of a version of a chart: one for each pair of transitions, in any order. */

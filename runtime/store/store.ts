@@ -14,8 +14,8 @@ import type {
 } from './rows.ts'
 
 /**
- * The error of a commit for a context that belongs to another node of a cluster: nothing was written. Calls that wait for the context get it
- * too, and run again on that node.
+ * The error of a commit for a context that belongs to another node of a cluster: nothing was written. Calls that wait
+ * for the context get it too, and run again on that node.
  */
 export const NOT_OWNER = new A2AError('Overloaded', 'The context is moving to another node. Send the request again.', {
   retryAfterMs: 1000
@@ -52,7 +52,10 @@ export interface JournalRow {
   readonly value: unknown
 }
 
-/** A message of a context: from the client, or an agent's reply without a task. With the task and its generation on arrival, if any. */
+/**
+ * A message of a context: from the client, or an agent's reply without a task. With the task and its generation on
+ * arrival, if any.
+ */
 export interface MessageRow {
   readonly message: Message
   readonly taskId?: string
@@ -68,8 +71,8 @@ export interface TaskRow {
   /** Generation of its newest event. */
   readonly generation: number
   /**
-   * The earliest time at which the task must be in memory, in milliseconds since 1970: 0 while it works. Missing if only a message
-   * restores it, and when it has ended.
+   * The earliest time at which the task must be in memory, in milliseconds since 1970: 0 while it works. Missing if
+   * only a message restores it, and when it has ended.
    */
   readonly wakeAtMs?: number
   /** Approximate bytes of its events and messages as JSON text. An engine may return its own count. */
@@ -92,7 +95,9 @@ export interface Commit {
   readonly key: ContextKey
   /** The context's commit number on which this commit is based: 0 before its first. The commit increments it. */
   readonly expected: number
-  /** Time of the decision, in milliseconds since 1970 by the runtime's clock, which may be set back between two commits. */
+  /**
+   * Time of the decision, in milliseconds since 1970 by the runtime's clock, which may be set back between two commits.
+   */
   readonly atMs: number
   /** The context actor's persisted snapshot as JSON text, without its tasks. */
   readonly snapshot: string
@@ -100,15 +105,16 @@ export interface Commit {
   /** Events and messages in the order in which they happened; a task's generations follow on without a gap. */
   readonly log: readonly (TaskEvent | MessageRow)[]
   /**
-   * Journal of work. A row replaces one with the same task and key; a task's rows are deleted when it ends. A row for a task that is
-   * not live in this context after the commit is not written.
+   * Journal of work. A row replaces one with the same task and key; a task's rows are deleted when it ends. A row for a
+   * task that is not live in this context after the commit is not written.
    */
   readonly journal: readonly JournalRow[]
   /** Deduplicated messages. They belong to this context: they are deleted with it, or once they have expired. */
   readonly sends: readonly SendRow[]
   /**
-   * Webhooks of messages, each with the generation of its task at that time. A webhook replaces one with the same task and id, and
-   * continues at its position. Webhooks are deleted with their tasks; for a task that is not in this context none is written.
+   * Webhooks of messages, each with the generation of its task at that time. A webhook replaces one with the same task
+   * and id, and continues at its position. Webhooks are deleted with their tasks; for a task that is not in this
+   * context none is written.
    */
   readonly webhooks: readonly (NewWebhook & { readonly told: number })[]
 }
@@ -121,8 +127,8 @@ export interface StoredContext {
 }
 
 /**
- * A live task. If its snapshot has not been read, `snapshotBytes` is its approximate size. `statusTime` is the time of its newest status,
- * empty if that has none. An engine of an older version leaves it out.
+ * A live task. If its snapshot has not been read, `snapshotBytes` is its approximate size. `statusTime` is the time of
+ * its newest status, empty if that has none. An engine of an older version leaves it out.
  */
 export type RestorableRow = TaskRow & { readonly statusTime?: string } & (
     | { readonly snapshot: string }
@@ -133,7 +139,10 @@ export type RestorableRow = TaskRow & { readonly statusTime?: string } & (
 export interface StoredTask {
   readonly task: Task & { contextId: string }
   readonly generation: number
-  /** Only if the task does not fit into `within`; then artifacts and history are missing, and this is its number of messages and bytes. */
+  /**
+   * Only if the task does not fit into `within`; then artifacts and history are missing, and this is its number of
+   * messages and bytes.
+   */
   readonly large?: { readonly messages: number; readonly bytes: number }
 }
 
@@ -142,8 +151,8 @@ export interface ReadOptions {
   readonly historyLength?: number | undefined
   readonly artifacts?: boolean
   /**
-   * Omits artifacts and history of a task with more bytes than this, to be read in pieces. In a list, of those that do not fit together with
-   * earlier ones. Default: no limit.
+   * Omits artifacts and history of a task with more bytes than this, to be read in pieces. In a list, of those that do
+   * not fit together with earlier ones. Default: no limit.
    */
   readonly within?: number | undefined
 }
@@ -178,7 +187,9 @@ export interface TaskCursor {
 export interface TaskQuery extends ReadOptions {
   readonly contextId?: string | undefined
   readonly state?: TaskState | undefined
-  /** Only tasks with a status of this time or later, as `YYYY-MM-DDTHH:mm:ss.sssZ`, so that text order is time order. */
+  /**
+   * Only tasks with a status of this time or later, as `YYYY-MM-DDTHH:mm:ss.sssZ`, so that text order is time order.
+   */
   readonly since?: string | undefined
   /** Only tasks after this position in the list, which need not exist any more. */
   readonly after?: TaskCursor | undefined
@@ -224,83 +235,112 @@ export function isErased(erasure: Erasure, key: ContextKey): boolean {
  * The storage port. Every engine has to keep this contract, which `storeSuite` of the tests checks:
  *
  * - `commit` is atomic and durable when it resolves. Commits of one context are applied in the order of the calls,
- *   even if a call comes before the last one resolved. It resolves to `false`, and writes nothing, if `expected` is not the
- *   context's commit number: the race is lost. It rejects with `NOT_OWNER` if the context belongs to another node, and with any other
- *   error if the engine fails.
- * - Reads see every commit that resolved before the call, and no partial commit. Missing data, and data of another scope, read as
- *   `undefined` or as an empty list, never as an error.
- * - Objects in a commit do not change after the call, so an engine may keep them. Returned objects belong to the caller. Keys are
- *   compared whole: `a` is not `ab`.
+ * even if a call comes before the last one resolved. It resolves to `false`, and writes nothing, if `expected` is not
+ * the
+ * context's commit number: the race is lost. It rejects with `NOT_OWNER` if the context belongs to another node, and
+ * with any other
+ * error if the engine fails.
+ * - Reads see every commit that resolved before the call, and no partial commit. Missing data, and data of another
+ *   scope, read as
+ * `undefined` or as an empty list, never as an error.
+ * - Objects in a commit do not change after the call, so an engine may keep them. Returned objects belong to the
+ *   caller. Keys are
+ * compared whole: `a` is not `ab`.
  */
 export interface Store extends TransitionStore {
   commit(commit: Commit): Promise<boolean>
-  /** The live tasks are in the order of their creation. Snapshots that do not fit into `bytes`, together with earlier ones, are not read. Default: no limit. */
+  /**
+   * The live tasks are in the order of their creation. Snapshots that do not fit into `bytes`, together with earlier
+   * ones, are not read. Default: no limit.
+   */
   loadContext(key: ContextKey, bytes?: number): Promise<StoredContext | undefined>
   /** The snapshot of a task; `undefined` once the task has ended. */
   readSnapshot(scope: Scope, taskId: string): Promise<string | undefined>
   /**
-   * The wakes of all scopes after a cursor, earliest first, at most `limit`: one for each task whose newest row has `wakeAtMs`. Wakes
-   * of the same time are in any fixed order of task ids in which the empty id is first. Needs an index by (wakeAtMs, taskId).
+   * The wakes of all scopes after a cursor, earliest first, at most `limit`: one for each task whose newest row has
+   * `wakeAtMs`. Wakes of the same time are in any fixed order of task ids in which the empty id is first. Needs an
+   * index by (wakeAtMs, taskId).
    */
   readWakes(limit: number, after: WakeCursor): Promise<Wake[]>
   readTask(scope: Scope, taskId: string, options?: ReadOptions): Promise<StoredTask | undefined>
-  /** A task's events after a generation, oldest first, at most `limit`. Stops after the event that reaches `bytes`. Default: no limit of bytes. */
+  /**
+   * A task's events after a generation, oldest first, at most `limit`. Stops after the event that reaches `bytes`.
+   * Default: no limit of bytes.
+   */
   readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): Promise<TaskEvent[]>
   /** The messages of a task without the first `after`, oldest first. Stops after the message that reaches `bytes`. */
   readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): Promise<MessageRow[]>
   /** The journal of a task's work, in the order of first writing; empty once the task has ended. */
   readJournal(scope: Scope, taskId: string): Promise<JournalRow[]>
-  /** A context's newest messages, oldest first, at most `limit`. Counted from the newest, stops after the message that reaches `bytes`. */
+  /**
+   * A context's newest messages, oldest first, at most `limit`. Counted from the newest, stops after the message that
+   * reaches `bytes`.
+   */
   readMessages(key: ContextKey, limit: number, choice?: MessageChoice): Promise<MessageRow[]>
   /**
-   * Sizes of tasks, each once. Tasks of `taskIds` are in the order of `listTasks`, those of a context newest first. It is one query for
-   * any number of ids, and reads no event and no message.
+   * Sizes of tasks, each once. Tasks of `taskIds` are in the order of `listTasks`, those of a context newest first. It
+   * is one query for any number of ids, and reads no event and no message.
    */
   measureTasks(choice: TaskChoice): Promise<TaskSize[]>
   /**
-   * The scope's matching tasks, latest status first, then in a fixed order of task ids. A status without a time is the oldest. Only
-   * `after` decides where a page begins, so a task that moves to the front shifts no other between pages. Needs an index by scope,
-   * state, time and id, so that tasks of other pages are not read.
+   * The scope's matching tasks, latest status first, then in a fixed order of task ids. A status without a time is the
+   * oldest. Only `after` decides where a page begins, so a task that moves to the front shifts no other between pages.
+   * Needs an index by scope, state, time and id, so that tasks of other pages are not read.
    */
   listTasks(scope: Scope, query: TaskQuery): Promise<TaskPage>
   /**
-   * Number of tasks that have not ended. It includes exactly the commits that resolved before it resolves. It reads no task.
+   * Number of tasks that have not ended. It includes exactly the commits that resolved before it resolves. It reads no
+   * task.
    */
   countOpen(whose: OpenTasksFilter): Promise<number>
-  /** Counts the open tasks of all scopes by state, in portions of about `limit` tasks; `after` is '' or the `next` of the last portion. */
+  /**
+   * Counts the open tasks of all scopes by state, in portions of about `limit` tasks; `after` is '' or the `next` of
+   * the last portion.
+   */
   countStates(limit: number, after: string): Promise<StateCounts>
   /** The outcome of a deduplicated message, by key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**
-   * Registers a webhook for a task of the scope, even an ended one, from the task's next event on. It replaces a webhook with the same
-   * id, and continues at its position, even if that was given up. Writes nothing if the task does not exist (`absent`) or has
-   * `limit` others (`full`).
+   * Registers a webhook for a task of the scope, even an ended one, from the task's next event on. It replaces a
+   * webhook with the same id, and continues at its position, even if that was given up. Writes nothing if the task does
+   * not exist (`absent`) or has `limit` others (`full`).
    */
   writeWebhook(scope: Scope, webhook: NewWebhook, limit: number): Promise<'written' | 'absent' | 'full'>
   /** A task's webhooks, in the order of first writing. */
   readWebhooks(scope: Scope, taskId: string): Promise<StoredWebhook[]>
-  /** Webhooks of all scopes whose progress has no `end`, in the order of first writing, after a place, at most `limit`. Needs an index. */
+  /**
+   * Webhooks of all scopes whose progress has no `end`, in the order of first writing, after a place, at most `limit`.
+   * Needs an index.
+   */
   readOpenWebhooks(limit: number, after: number): Promise<StoredWebhook[]>
-  /** Stores progress of webhooks, and gives for each whether it exists; a deleted one is not written again. Atomic and durable when it resolves. */
+  /**
+   * Stores progress of webhooks, and gives for each whether it exists; a deleted one is not written again. Atomic and
+   * durable when it resolves.
+   */
   noteWebhooks(notes: readonly WebhookNote[]): Promise<boolean[]>
   /** Deletes a webhook; resolves to `false` if there was none. Durable when it resolves. */
   deleteWebhook(scope: Scope, taskId: string, id: string): Promise<boolean>
   /**
-   * Deletes old data: at most `limit` tasks, contexts and deduplication rows in total. Resolves to their number, so call it again until
-   * that is 0. A task is deleted with its events, messages and webhooks, a context with its messages that belong to no task.
+   * Deletes old data: at most `limit` tasks, contexts and deduplication rows in total. Resolves to their number, so
+   * call it again until that is 0. A task is deleted with its events, messages and webhooks, a context with its
+   * messages that belong to no task.
    *
-   * A live task is never deleted, nor is a context that has a task. A context whose last task is deleted in this call may be deleted in it
-   * too. Deleted data reads as if it had never existed: a commit based on a deleted context loses its race, and one that expects 0 creates
-   * the context again. A remaining context keeps its commit number. Atomic and durable when it resolves. Needs indexes by the three times.
+   * A live task is never deleted, nor is a context that has a task. A context whose last task is deleted in this call
+   * may be deleted in it too. Deleted data reads as if it had never existed: a commit based on a deleted context loses
+   * its race, and one that expects 0 creates the context again. A remaining context keeps its commit number. Atomic and
+   * durable when it resolves. Needs indexes by the three times.
    */
   sweep(due: SweepBounds, limit: number): Promise<number>
   /**
-   * Deletes everything of a context or a scope, including live tasks, wakes, journals, deduplication rows and webhooks; resolves to
-   * `false` if there was nothing. Deleted data reads as if it had never existed, as after `sweep`. Commits are applied before or
-   * after it, in the order of the calls. Atomic and durable when it resolves.
+   * Deletes everything of a context or a scope, including live tasks, wakes, journals, deduplication rows and webhooks;
+   * resolves to `false` if there was nothing. Deleted data reads as if it had never existed, as after `sweep`. Commits
+   * are applied before or after it, in the order of the calls. Atomic and durable when it resolves.
    */
   erase(whose: Erasure): Promise<boolean>
-  /** The state of the engine, for health checks and metrics. Reads memory only. Default: it has not stopped, and nothing waits. */
+  /**
+   * The state of the engine, for health checks and metrics. Reads memory only. Default: it has not stopped, and nothing
+   * waits.
+   */
   status?(): StoreStatus
   /** Releases the engine's resources. `runtime.close()` calls it once; it may be called again. Later calls reject. */
   close(): Promise<void>

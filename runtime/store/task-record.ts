@@ -7,8 +7,8 @@ import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from 
 const SHORT = 8
 
 /**
- * A list with one more item. A short list is copied, so that it has no spare capacity: most lists are short, and the first `push`
- * reserves 17 elements, as `[...list, item]` does. A long list grows in place.
+ * A list with one more item. A short list is copied, so that it has no spare capacity: most lists are short, and the
+ * first `push` reserves 17 elements, as `[...list, item]` does. A long list grows in place.
  */
 export function append<T extends object>(list: T[], item: T): T[] {
   if (list.length === 0) return [item]
@@ -20,7 +20,10 @@ export function append<T extends object>(list: T[], item: T): T[] {
 /** Up to this many artifacts, a lookup scans the list. For more there is an index. */
 const FEW = 8
 
-/** The artifacts of a task by id, in the order of their first event. Most tasks have one, for which a Map would take as much memory as the rest of the task. */
+/**
+ * The artifacts of a task by id, in the order of their first event. Most tasks have one, for which a Map would take as
+ * much memory as the rest of the task.
+ */
 export class ArtifactList {
   #list: Artifact[] = []
   #places: Map<string, number> | undefined
@@ -63,8 +66,8 @@ export function takeLast<T>(list: readonly T[], count: number = list.length): T[
 }
 
 /**
- * A task as a projection of its events and messages. An engine may keep this form; {@link applyEvent} and {@link applyMessage} update it
- * in place.
+ * A task as a projection of its events and messages. An engine may keep this form; {@link applyEvent} and {@link
+ * applyMessage} update it in place.
  */
 export interface TaskRecord {
   readonly key: ContextKey
@@ -95,7 +98,10 @@ export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent
   if (metadata) record.metadata = { ...record.metadata, ...metadata }
 }
 
-/** Applies events, and before each one the messages from the `next` on that are older. Returns the index of the first message after them. */
+/**
+ * Applies events, and before each one the messages from the `next` on that are older. Returns the index of the first
+ * message after them.
+ */
 export function applyEvents(
   record: TaskRecord,
   events: readonly TaskEvent[],

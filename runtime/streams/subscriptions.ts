@@ -17,7 +17,10 @@ export interface FeedListener {
   onClosed(error: unknown): void
 }
 
-/** The listeners of one task. Most tasks have one, for which a Set would take as much memory as the rest of the subscription. */
+/**
+ * The listeners of one task. Most tasks have one, for which a Set would take as much memory as the rest of the
+ * subscription.
+ */
 type Listeners = readonly [FeedListener] | Set<FeedListener>
 
 /** Subscriptions by task. In a cluster, the events of tasks of other nodes are published here too. */

@@ -26,8 +26,8 @@ export interface OpenedStream {
 }
 
 /**
- * The stream of an operation, which opens on the first read. An async generator would do the same, but costs several more promises per
- * event. Concurrent calls of `next` are answered in order.
+ * The stream of an operation, which opens on the first read. An async generator would do the same, but costs several
+ * more promises per event. Concurrent calls of `next` are answered in order.
  */
 export class TaskStream implements AsyncGenerator<StreamResponse, void, undefined> {
   readonly #open: () => OpenedStream | Promise<OpenedStream>
@@ -176,7 +176,10 @@ function withGeneration(metadata: Record<string, unknown> | undefined, generatio
 /** A task with more bytes than this is read and answered in pieces. */
 export const LARGE_BYTES = 1024 * 1024
 
-/** The size of a piece in bytes, and its maximum of events: even the smallest then fill one. Both are small, so that a piece is garbage before the next collection. */
+/**
+ * The size of a piece in bytes, and its maximum of events: even the smallest then fill one. Both are small, so that a
+ * piece is garbage before the next collection.
+ */
 export const PIECE_BYTES = LARGE_BYTES / 4
 const EVENTS_A_PIECE = 1024
 
@@ -196,7 +199,8 @@ export async function readWhole(
 }
 
 /**
- * Adds artifacts and history to a large task, which a store gave without them. `undefined` if the task was removed since.
+ * Adds artifacts and history to a large task, which a store gave without them. `undefined` if the task was removed
+ * since.
  */
 export async function loadWholeTask(
   store: WholeTaskReader,
@@ -225,8 +229,8 @@ export async function loadWholeTask(
 }
 
 /**
- * The events of a task up to a generation, in pieces, so that they do not block the event loop. The store reads the next piece while the
- * caller uses one. They end early if the store does not have all of them.
+ * The events of a task up to a generation, in pieces, so that they do not block the event loop. The store reads the
+ * next piece while the caller uses one. They end early if the store does not have all of them.
  */
 export async function* eventPieces(
   store: Pick<Store, 'readEvents'>,
@@ -286,8 +290,8 @@ export function eventBytes({ update }: TaskEvent): number {
 }
 
 /**
- * Earlier tasks of the same name, oldest first: the message that opened a task refers to the one before it. Gives the newest ones that
- * fit into `limits.referencedTasks` and `limits.referencedBytes`.
+ * Earlier tasks of the same name, oldest first: the message that opened a task refers to the one before it. Gives the
+ * newest ones that fit into `limits.referencedTasks` and `limits.referencedBytes`.
  */
 export async function roundsBefore(
   { store, limits }: { readonly store: Store; readonly limits: Pick<Limits, 'referencedTasks' | 'referencedBytes'> },

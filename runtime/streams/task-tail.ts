@@ -26,9 +26,9 @@ export interface TailOptions {
 }
 
 /**
- * The events of one task after a generation, each exactly once and in order, until the last one or until `signal` aborts. It subscribes
- * in the constructor; {@link startAfter} sets the generation. A reader that falls behind by more than `limits.bufferedEvents` reads
- * from the log, so that memory is bounded.
+ * The events of one task after a generation, each exactly once and in order, until the last one or until `signal`
+ * aborts. It subscribes in the constructor; {@link startAfter} sets the generation. A reader that falls behind by more
+ * than `limits.bufferedEvents` reads from the log, so that memory is bounded.
  */
 export class TaskTail implements FeedListener {
   readonly scope: Scope
@@ -65,7 +65,10 @@ export class TaskTail implements FeedListener {
     return this
   }
 
-  /** Skips events up to this generation, which the reader already has. `newest` is the generation of the log, if it is later. */
+  /**
+   * Skips events up to this generation, which the reader already has. `newest` is the generation of the log, if it is
+   * later.
+   */
   startAfter(generation: number, newest = generation): this {
     this.#after = generation
     this.#newest = Math.max(this.#newest, newest)
@@ -79,14 +82,16 @@ export class TaskTail implements FeedListener {
     return this.#passed((this.#waiting as TaskEvent[]).shift() as TaskEvent)
   }
 
-  /** Resolves when {@link take} should be called again; `undefined` at the end. Throws the error that ended the tail. */
+  /**
+   * Resolves when {@link take} should be called again; `undefined` at the end. Throws the error that ended the tail.
+   */
   more(): Promise<void> | undefined {
     return this.#unread() ?? (this.#open ? new Promise(resolve => (this.#wake = resolve)) : undefined)
   }
 
   /**
-   * Calls `see` with every event until the end, directly when it is published: a promise per event would be a seventh of the cost of a
-   * streamed event. Rejects with an error of `see`, and with the error that ended the tail.
+   * Calls `see` with every event until the end, directly when it is published: a promise per event would be a seventh
+   * of the cost of a streamed event. Rejects with an error of `see`, and with the error that ended the tail.
    */
   each(see: (event: TaskEvent) => ReadResult): Promise<void> {
     return new Promise((resolve, reject) => {

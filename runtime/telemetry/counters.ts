@@ -54,8 +54,8 @@ interface Committed {
 type Transport = 'websocket' | 'http'
 
 /**
- * Counts of a runtime and its servers since it was created: plain numbers, incremented where things happen. Names are of the code, never of
- * a client.
+ * Counts of a runtime and its servers since it was created: plain numbers, incremented where things happen. Names are
+ * of the code, never of a client.
  */
 export class Counters {
   commits = 0

@@ -16,8 +16,9 @@ export interface Delays {
 const NONE: Delays = { p50: 0, p99: 0, max: 0 }
 
 /**
- * The delay of this process's event loop, over the current window and the one before, which have 30 seconds or more each. So nothing is
- * missed by a reader that reads at least every 30 seconds, whoever else reads. Node measures in native code, from the first read on.
+ * The delay of this process's event loop, over the current window and the one before, which have 30 seconds or more
+ * each. So nothing is missed by a reader that reads at least every 30 seconds, whoever else reads. Node measures in
+ * native code, from the first read on.
  */
 export class EventLoopDelay {
   #histogram: IntervalHistogram | undefined

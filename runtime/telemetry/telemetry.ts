@@ -5,8 +5,8 @@ import { type Kind, withMethods } from '../primitives/options.ts'
 import type { MetricSource } from './counters.ts'
 
 /**
- * Trace context for another process, or for a later one: the fields of W3C Trace Context and Baggage (`traceparent`, `tracestate`,
- * `baggage`) by name, in lower case. Empty without a trace.
+ * Trace context for another process, or for a later one: the fields of W3C Trace Context and Baggage (`traceparent`,
+ * `tracestate`, `baggage`) by name, in lower case. Empty without a trace.
  */
 export type TraceCarrier = Readonly<Record<string, string>>
 
@@ -35,7 +35,10 @@ export interface TelemetrySpan {
   end(errorType?: string): void
 }
 
-/** A tracer: `openTelemetry()` of `taskchart/opentelemetry`. Without one, runtimes and clients trace nothing, at no cost. */
+/**
+ * A tracer: `openTelemetry()` of `taskchart/opentelemetry`. Without one, runtimes and clients trace nothing, at no
+ * cost.
+ */
 export interface Telemetry {
   /** Names of the fields of a carrier, in lower case. They are read from requests. */
   readonly fields: readonly string[]
@@ -70,8 +73,8 @@ export async function runInSpan<T>(call: SpannedCall, run: (span: TelemetrySpan)
 }
 
 /**
- * Opens a stream within a span, which begins with the first read and ends with the stream: at its end, by an error, or when its reader
- * leaves.
+ * Opens a stream within a span, which begins with the first read and ends with the stream: at its end, by an error, or
+ * when its reader leaves.
  */
 export async function* spannedStream<T>(
   call: SpannedCall,
@@ -100,8 +103,8 @@ function endBy(error: unknown, span: TelemetrySpan, { binding, signal }: Spanned
 }
 
 /**
- * Span attributes: those of OpenTelemetry's semantic conventions for errors, RPC, messaging and generative AI, and taskchart's own. None
- * has contents of messages.
+ * Span attributes: those of OpenTelemetry's semantic conventions for errors, RPC, messaging and generative AI, and
+ * taskchart's own. None has contents of messages.
  */
 export const ATTRIBUTES = {
   errorType: 'error.type',
@@ -163,7 +166,9 @@ function errorAttributes(error: unknown, binding: string | undefined): SpanAttri
   return { [ATTRIBUTES.rpcStatus]: system === 'grpc' ? grpc : String(code) }
 }
 
-/** The class of an error: the code of an A2AError, else the name of its class. Never its message, which may be private. */
+/**
+ * The class of an error: the code of an A2AError, else the name of its class. Never its message, which may be private.
+ */
 export function errorTypeOf(error: unknown): string {
   if (isA2AError(error)) return error.code
   return (error instanceof Error && error.constructor.name) || '_OTHER'

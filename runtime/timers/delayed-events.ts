@@ -32,8 +32,8 @@ export interface HeldTimer {
 }
 
 /**
- * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), with their due times. They are stored with the
- * task, and rescheduled from there.
+ * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), with their due times. They are
+ * stored with the task, and rescheduled from there.
  */
 export class DelayedEvents {
   readonly #root: AnyActorRef
@@ -51,7 +51,10 @@ export class DelayedEvents {
     })
   }
 
-  /** Reschedules stored events whose actors exist. The timers are held back, so that overdue ones can be started by due time. */
+  /**
+   * Reschedules stored events whose actors exist. The timers are held back, so that overdue ones can be started by due
+   * time.
+   */
   resume(taskId: string, events: readonly DelayedEvent[]): readonly HeldTimer[] {
     return this.#clock.heldBack(() => {
       for (const { source, target, event, id, isFree = false, dueMs } of events) {
@@ -64,7 +67,10 @@ export class DelayedEvents {
     })
   }
 
-  /** A task's events in stored form, in the order in which they were scheduled, without those of actors that no longer exist. */
+  /**
+   * A task's events in stored form, in the order in which they were scheduled, without those of actors that no longer
+   * exist.
+   */
   of(taskId: string): DelayedEvent[] {
     const scheduledEvents = this.#clock.eventsOf(taskId)
     if (scheduledEvents === NONE) return []

@@ -47,7 +47,10 @@ export class TaskTimers {
   readonly #alarms: Alarms
   readonly #events: DelayedEvents
 
-  /** `eventClock` is the clock of the context's actors, which have not started; `deadlineMs` the agent's time limit of a task's work, in milliseconds. */
+  /**
+   * `eventClock` is the clock of the context's actors, which have not started; `deadlineMs` the agent's time limit of a
+   * task's work, in milliseconds.
+   */
   constructor(root: AnyActorRef, eventClock: EventClock, host: TimerHost, deadlineMs: number | undefined) {
     this.#host = host
     this.#deadlineMs = deadlineMs
@@ -123,8 +126,8 @@ interface Alarm {
 }
 
 /**
- * The alarms that the runtime sets for the tasks of one context, by task and name. They are only in memory: after a restore the caller
- * has to set them again.
+ * The alarms that the runtime sets for the tasks of one context, by task and name. They are only in memory: after a
+ * restore the caller has to set them again.
  */
 export class Alarms {
   readonly #clock: Clock
@@ -136,8 +139,8 @@ export class Alarms {
   }
 
   /**
-   * Calls `ring` once when the clock reaches `dueMs` (milliseconds since 1970), but not within this call, even if that is past.
-   * Replaces the task's alarm of the same name.
+   * Calls `ring` once when the clock reaches `dueMs` (milliseconds since 1970), but not within this call, even if that
+   * is past. Replaces the task's alarm of the same name.
    */
   set(taskId: string, name: string, dueMs: number, ring: () => void): void {
     this.clear(taskId, name)
@@ -187,8 +190,9 @@ export class Alarms {
 const AFTER = 'xstate.after.'
 
 /**
- * Renews the delayed events of a task whose charts have changed. An `after` of a state that is not active, or no longer exists, is
- * dropped; a new `after` of an active state starts now. All others stay. Throws what an author's delay function throws.
+ * Renews the delayed events of a task whose charts have changed. An `after` of a state that is not active, or no longer
+ * exists, is dropped; a new `after` of an active state starts now. All others stay. Throws what an author's delay
+ * function throws.
  */
 export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[], nowMs: number): DelayedEvent[] {
   const others = delayed.filter(({ event }) => !event.type.startsWith(AFTER))

@@ -23,8 +23,9 @@ export interface OutletServices extends DeliveryServices {
 }
 
 /**
- * Delivers the events of a task to one webhook, in order, one at a time, each until it is received, rejected or given up. Progress is
- * stored before the next delivery, so a kill of the process repeats at most the last one, with the same id.
+ * Delivers the events of a task to one webhook, in order, one at a time, each until it is received, rejected or given
+ * up. Progress is stored before the next delivery, so a kill of the process repeats at most the last one, with the same
+ * id.
  */
 export class DeliveryQueue {
   readonly scope: Scope
@@ -183,8 +184,8 @@ function resultOf(after: WebhookProgress | 'gone', generation: number): keyof Co
 }
 
 /**
- * Semaphore with a limit per name. A slot has several names and needs a place in each. Slots that wait for a full name are served in
- * order, and do not delay slots without that name.
+ * Semaphore with a limit per name. A slot has several names and needs a place in each. Slots that wait for a full name
+ * are served in order, and do not delay slots without that name.
  */
 export class KeyedSemaphore {
   readonly #limitOf: (name: string) => number

@@ -18,7 +18,10 @@ export interface DeliveryServices {
   readonly writings: ReadonlyMap<string, WebhookBodyWriter>
 }
 
-/** Makes one attempt to deliver an event to a webhook; `gone` if its task was removed. Ignore the answer if `stop` has aborted. */
+/**
+ * Makes one attempt to deliver an event to a webhook; `gone` if its task was removed. Ignore the answer if `stop` has
+ * aborted.
+ */
 export async function deliver(
   services: DeliveryServices,
   scope: Scope,
@@ -104,7 +107,10 @@ const LONGEST_WAIT_MS = 3_600_000
 /** Maximum attempts with a receiver that refuses requests. */
 const REFUSALS = 8
 
-/** Statuses that reject only this event, not later ones (RFC 9110 §15.5: bad content, too large, media type, unprocessable). */
+/**
+ * Statuses that reject only this event, not later ones (RFC 9110 §15.5: bad content, too large, media type,
+ * unprocessable).
+ */
 const REJECTIONS = [400, 413, 415, 422]
 
 /** An HTTP date (RFC 9110 §5.6.7). */
@@ -123,9 +129,9 @@ interface Try {
 }
 
 /**
- * Progress of a webhook after an attempt; `gone` if the receiver answered 410, or the task was removed. An event that the receiver rejects (400, 413, 415, 422)
- * is recorded and not retried. A failing receiver (5xx, 408, 429, no answer) is retried for `triesMs`, a refusing one (any other
- * status) 8 times. After that the webhook is a dead letter.
+ * Progress of a webhook after an attempt; `gone` if the receiver answered 410, or the task was removed. An event that
+ * the receiver rejects (400, 413, 415, 422) is recorded and not retried. A failing receiver (5xx, 408, 429, no answer)
+ * is retried for `triesMs`, a refusing one (any other status) 8 times. After that the webhook is a dead letter.
  */
 export function afterAttempt(
   before: WebhookProgress,

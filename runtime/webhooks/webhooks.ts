@@ -25,8 +25,8 @@ interface WebhookTask {
 }
 
 /**
- * The delivery queues of all active webhooks. Concurrent attempts are limited in total (`limits.webhooksAtOnce`), per host
- * (`limits.webhooksAtOncePerHost`), and by the shares of principals and tenants.
+ * The delivery queues of all active webhooks. Concurrent attempts are limited in total (`limits.webhooksAtOnce`), per
+ * host (`limits.webhooksAtOncePerHost`), and by the shares of principals and tenants.
  */
 export class Webhooks {
   /** Writers of bodies in older versions of A2A, by version. */
@@ -62,7 +62,10 @@ export class Webhooks {
     void this.#readAll(0)
   }
 
-  /** Stops the queues of tasks that are no longer this node's. Resolves when their running attempts are done, after a grace period. */
+  /**
+   * Stops the queues of tasks that are no longer this node's. Resolves when their running attempts are done, after a
+   * grace period.
+   */
   async release(isLost: (taskId: string) => boolean): Promise<void> {
     const lost = this.#tasks.entries().flatMap(([taskId, { outlets }]) => (isLost(taskId) ? [...outlets.values()] : []))
     await this.#finish(lost)

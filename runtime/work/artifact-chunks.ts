@@ -8,15 +8,18 @@ type Produced = Extract<WorkWord, { type: 'work.produced' }>
 const HALF = /[\ud800-\udbff]$/
 
 /**
- * The chunks of a work's artifacts, as clients get them. The first chunk of an artifact does not append. A character that is split between
- * two chunks is sent with the second: its first half waits. A half alone becomes U+FFFD; one that still waits when the work ends is dropped.
+ * The chunks of a work's artifacts, as clients get them. The first chunk of an artifact does not append. A character
+ * that is split between two chunks is sent with the second: its first half waits. A half alone becomes U+FFFD; one that
+ * still waits when the work ends is dropped.
  */
 export class ArtifactChunks {
   /** The half that waits for the next chunk of an artifact, by its id; empty for none. */
   readonly #halves = new Map<string, string>()
   readonly #isRestored: boolean
 
-  /** `isRestored`: the artifacts of a restored chart so far are unknown, so that chunks of unknown artifacts may append. */
+  /**
+   * `isRestored`: the artifacts of a restored chart so far are unknown, so that chunks of unknown artifacts may append.
+   */
   constructor(isRestored = false) {
     this.#isRestored = isRestored
   }

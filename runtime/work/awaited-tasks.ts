@@ -32,9 +32,9 @@ export interface Search extends TailSources {
 }
 
 /**
- * Waits until a task of the scope, in any context, has completed, and gives it. Rejects with TaskNotFound if it does not exist or has
- * been removed, and with UnsupportedOperation if it ended otherwise; clients read these messages. Rejects with RateLimited if there
- * is no memory to load it, and with the signal's reason if that aborts.
+ * Waits until a task of the scope, in any context, has completed, and gives it. Rejects with TaskNotFound if it does
+ * not exist or has been removed, and with UnsupportedOperation if it ended otherwise; clients read these messages.
+ * Rejects with RateLimited if there is no memory to load it, and with the signal's reason if that aborts.
  */
 export async function awaitTask(taskId: string, search: Search): Promise<Task> {
   const { store, scope, loads, signal, waits } = search
@@ -43,7 +43,8 @@ export async function awaitTask(taskId: string, search: Search): Promise<Task> {
     const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
     if (now && !isTerminal(now.task.status.state)) {
       waits(true)
-      // An error means that the task was removed, which the next read finds, or that the runtime closes and has stopped the work.
+      // An error means that the task was removed, which the next read finds, or that the runtime closes and has stopped
+      // the work.
       await tail
         .startAfter(now.generation)
         .drain()
@@ -90,9 +91,9 @@ function permanent(error: A2AError): A2AError {
 }
 
 /**
- * Waits until all tasks that the work's message refers to (`referenceTaskIds`) have completed, and gives them in the order of
- * the message. Throws the error of `work.completed` as soon as one cannot complete, or does not fit beside the others. Ids of
- * other callers' tasks and unknown ids are ignored.
+ * Waits until all tasks that the work's message refers to (`referenceTaskIds`) have completed, and gives them in the
+ * order of the message. Throws the error of `work.completed` as soon as one cannot complete, or does not fit beside the
+ * others. Ids of other callers' tasks and unknown ids are ignored.
  */
 export function prerequisites(
   work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>
@@ -104,9 +105,9 @@ export function prerequisites(
 }
 
 /**
- * Actor logic for statecharts: waits for another task of the caller's, as `work.completed` does, and outputs the completed task:
- * `invoke: { src: 'taskCompleted', input: { taskId }, onDone, onError }`. Without `onError` its error fails the task, and the
- * client reads the reason.
+ * Actor logic for statecharts: waits for another task of the caller's, as `work.completed` does, and outputs the
+ * completed task: `invoke: { src: 'taskCompleted', input: { taskId }, onDone, onError }`. Without `onError` its error
+ * fails the task, and the client reads the reason.
  */
 export const taskCompleted: PromiseActorLogic<Task, { taskId: string }> = fromPromise(
   async ({ input, self, system, signal }) => hostOf(system).completedTask(input.taskId, taskIdOf(self), signal)

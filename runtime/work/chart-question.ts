@@ -31,8 +31,8 @@ export interface PromptedQuestion extends ChartQuestion {
 const NO_PROMPT = 'The agent needs an answer to go on.'
 
 /**
- * The open question of a chart: the one that was open before, if it still is, else the first with a prompt, in the order of the
- * chart's states, then of its actors. `open`: the key of the one that was open.
+ * The open question of a chart: the one that was open before, if it still is, else the first with a prompt, in the
+ * order of the chart's states, then of its actors. `open`: the key of the one that was open.
  */
 export function openQuestion(chart: AnyMachineSnapshot, open: string | undefined): ChartQuestion | undefined {
   const questions = questionsOf(chart)
@@ -98,9 +98,9 @@ export type AnswerValidation<Given> =
   | { readonly violations: FieldViolation[] }
 
 /**
- * Validates an event against the schema of the chart's open question. Gives the event with the id of the asking state as `question`, and
- * with the parsed answer, or violations. An event that has an answer is not validated again, and neither is a message to a state that
- * waits for an authorization. Throws what the schema throws.
+ * Validates an event against the schema of the chart's open question. Gives the event with the id of the asking state
+ * as `question`, and with the parsed answer, or violations. An event that has an answer is not validated again, and
+ * neither is a message to a state that waits for an authorization. Throws what the schema throws.
  */
 export function validateAnswer<Given extends ToWork>(
   chart: AnyMachineSnapshot,

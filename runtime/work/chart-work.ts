@@ -14,10 +14,10 @@ import { validateAnswer, promptedQuestion, isClientInput, reasonIn, type Prompte
 
 /**
  * An author's statechart as the actor `work` of a task. Its tags drive the task's life cycle: entering a state tagged
- * `input-required` or `auth-required` interrupts the task, and leaving it resumes the task. A transition from one question to
- * another resumes and asks again. Emitted words become events of the task. The chart's output completes the task, its error
- * fails it, and a final state tagged `failed` or `rejected` ends it in that state. The state's `meta` has the message: `prompt`
- * or `reason`.
+ * `input-required` or `auth-required` interrupts the task, and leaving it resumes the task. A transition from one
+ * question to another resumes and asks again. Emitted words become events of the task. The chart's output completes the
+ * task, its error fails it, and a final state tagged `failed` or `rejected` ends it in that state. The state's `meta`
+ * has the message: `prompt` or `reason`.
  */
 export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
@@ -91,7 +91,10 @@ const NO_SNAPSHOT = {
   children: {}
 } as const
 
-/** Sends a chart's words and questions to its task after each transition, in an order in which a working task accepts all of them. */
+/**
+ * Sends a chart's words and questions to its task after each transition, in an order in which a working task accepts
+ * all of them.
+ */
 class TaskReporter {
   readonly #self: AnyActorRef
   #words: WorkEvent[] = []
@@ -102,10 +105,16 @@ class TaskReporter {
   #hasUsedQueued = false
   #hasWarned = false
   readonly #isRestored: boolean
-  /** The charts below that are watched, since they may ask too; `undefined` if the chart never has two questions at once. */
+  /**
+   * The charts below that are watched, since they may ask too; `undefined` if the chart never has two questions at
+   * once.
+   */
   readonly #below: Set<AnyActorRef> | undefined
 
-  /** `isRestored`: the question that the chart has then has been reported already. `maySeveral`: it may have several at once. */
+  /**
+   * `isRestored`: the question that the chart has then has been reported already. `maySeveral`: it may have several at
+   * once.
+   */
   constructor(
     self: AnyActorRef,
     { isRestored, maySeveral }: { readonly isRestored: boolean; readonly maySeveral: boolean }
@@ -135,7 +144,10 @@ class TaskReporter {
       this.#send(this.#question ? this.#questionEvent(this.#question) : { type: 'work.resumed' })
   }
 
-  /** Notes an answer before its transition. If a queued one leaves the question open, the client gets the question, or the next queued message is tried. */
+  /**
+   * Notes an answer before its transition. If a queued one leaves the question open, the client gets the question, or
+   * the next queued message is tried.
+   */
   noteAnswer(isQueued: boolean): void {
     this.#isAnswered = true
     this.#hasUsedQueued ||= isQueued
@@ -167,7 +179,8 @@ class TaskReporter {
       const is = promptedQuestion(snapshot, was?.key)
       this.#question = is
       this.#watch(snapshot)
-      // Progress after an answer, or between two questions, resumes the task first, even if the same state has a question again.
+      // Progress after an answer, or between two questions, resumes the task first, even if the same state has a
+      // question again.
       const hasProgress = words.some(({ type }) => type === 'work.progressed')
       const goesOn = (isAnswered || was?.words !== is?.words) && hasProgress
       if (was && (goesOn || was.key !== is?.key)) this.#send({ type: 'work.resumed' })

@@ -6,13 +6,13 @@ import type { ContextKey, MessageRow, TaskSize } from '../store/store.ts'
 import { readWhole } from '../streams/task-stream.ts'
 
 /**
- * The newest messages of a context before the one that opened a task, oldest first, at most `limit`. They are the client's
- * messages, the agent's replies, and the agent's messages in tasks that had ended by then. Later messages are never included,
- * so a replay reads the same; only messages that have been removed since are missing.
+ * The newest messages of a context before the one that opened a task, oldest first, at most `limit`. They are the
+ * client's messages, the agent's replies, and the agent's messages in tasks that had ended by then. Later messages are
+ * never included, so a replay reads the same; only messages that have been removed since are missing.
  *
- * The messages have `limits.referencedBytes` together, and so have the tasks that are read for the agent's messages, newest
- * first. Of the other tasks only the client's messages are included. Throws RangeError for a limit that is not a whole number
- * from 0.
+ * The messages have `limits.referencedBytes` together, and so have the tasks that are read for the agent's messages,
+ * newest first. Of the other tasks only the client's messages are included. Throws RangeError for a limit that is not a
+ * whole number from 0.
  */
 export async function readHistory(
   store: WorkStore,
@@ -49,7 +49,10 @@ async function timeOpened(store: WorkStore, key: ContextKey, taskId: string): Pr
   return opened && 'statusUpdate' in opened.update ? String(opened.update.statusUpdate.status.timestamp) : ''
 }
 
-/** All messages of a task that had ended by `openedAt`. None of a later one, since its messages have no times to compare. */
+/**
+ * All messages of a task that had ended by `openedAt`. None of a later one, since its messages have no times to
+ * compare.
+ */
 async function endedTaskMessages(
   store: WorkStore,
   key: ContextKey,
@@ -64,7 +67,10 @@ async function endedTaskMessages(
   return status.message ? [...history, status.message] : history
 }
 
-/** Removes from a task's messages those up to a client's message, and the agent's messages that follow it, and gives them. */
+/**
+ * Removes from a task's messages those up to a client's message, and the agent's messages that follow it, and gives
+ * them.
+ */
 function upTo(message: Message, unsaid: Message[]): Message[] {
   const at = unsaid.findIndex(({ messageId, role }) => messageId === message.messageId && role === message.role)
   if (at < 0) return [message]

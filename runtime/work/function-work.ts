@@ -9,13 +9,19 @@ import { PrivateProperty } from '../primitives/collections.ts'
 import { LOW_ALLOCATION, sendToActor } from '../xstate/lean-actor.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
-/** Maximum yields of a generator's `finally` blocks after its task has ended. They are dropped, and the generator is then abandoned. */
+/**
+ * Maximum yields of a generator's `finally` blocks after its task has ended. They are dropped, and the generator is
+ * then abandoned.
+ */
 const MAX_CLEANUP_YIELDS = 1000
 
 type Step = IteratorResult<unknown, WorkEnd>
 type MaybeStep = Step | Promise<Step>
 
-/** Runs a generator until it returns or its run is over: sends the words that it yields, and resumes it with answers to its questions. */
+/**
+ * Runs a generator until it returns or its run is over: sends the words that it yields, and resumes it with answers to
+ * its questions.
+ */
 export async function driveGenerator(
   generator: AsyncGenerator<unknown, WorkEnd, unknown>,
   run: WorkRun
@@ -69,19 +75,24 @@ function handleYield(
   return goOn()
 }
 
-/** The extra promise delays the work, so that a stream opened by the answer starts with the task as the answer left it. */
+/**
+ * The extra promise delays the work, so that a stream opened by the answer starts with the task as the answer left it.
+ */
 async function askLater(question: Question, run: WorkRun): Promise<unknown> {
   return run.ask(question)
 }
 
-/** Work as a function. Its return value completes the task. If it throws, the restart policy decides whether it runs again or the task fails. */
+/**
+ * Work as a function. Its return value completes the task. If it throws, the restart policy decides whether it runs
+ * again or the task fails.
+ */
 export type WorkFunction<Input = unknown, Terms = Record<string, unknown> | undefined> = (
   work: WorkArguments<Input, Terms>
 ) => WorkEnd | Promise<WorkEnd>
 
 /**
- * `isRestored`: the actor was restored from the store, so its run is not the first. `isWaiting`: the work only waits for an
- * answer, so it may leave memory.
+ * `isRestored`: the actor was restored from the store, so its run is not the first. `isWaiting`: the work only waits
+ * for an answer, so it may leave memory.
  */
 type RunnerSnapshot = Snapshot<WorkOutcome> & {
   readonly input: WorkInput | undefined
@@ -135,7 +146,10 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
   })
 }
 
-/** A program as the actor `work` of a task. Each start of the actor runs it from the beginning, in a new {@link WorkRun}. */
+/**
+ * A program as the actor `work` of a task. Each start of the actor runs it from the beginning, in a new {@link
+ * WorkRun}.
+ */
 export function workRunner(program: WorkProgram): AnyActorLogic {
   return {
     [LOW_ALLOCATION]: true,
@@ -180,7 +194,8 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
           return snapshot
       }
     },
-    // The rest of a run is already in the store: its input in the task, its words in the log, everything else in the journal.
+    // The rest of a run is already in the store: its input in the task, its words in the log, everything else in the
+    // journal.
     getPersistedSnapshot: ({ status, output, error }) => ({ status, output, error })
   } satisfies AnyActorLogic & { readonly [LOW_ALLOCATION]: true } as AnyActorLogic
 }
@@ -191,8 +206,8 @@ function restartsOf(work: AnyActorRef): number {
 }
 
 /**
- * Work as an async generator. It yields words, and asks with `yield*`, which gives the answer. Its return value completes the
- * task. If the task ends first, its `finally` blocks run.
+ * Work as an async generator. It yields words, and asks with `yield*`, which gives the answer. Its return value
+ * completes the task. If the task ends first, its `finally` blocks run.
  */
 export type WorkGenerator<Input = unknown, Terms = Record<string, unknown> | undefined> = (
   work: WorkArguments<Input, Terms>

@@ -89,8 +89,8 @@ export class RunJournal {
   }
 
   /**
-   * A generator pauses after many yields, or many bytes, until they are committed, and for one round of the event loop. So it neither blocks
-   * the event loop, nor fills the memory with words that the store is yet to write.
+   * A generator pauses after many yields, or many bytes, until they are committed, and for one round of the event loop.
+   * So it neither blocks the event loop, nor fills the memory with words that the store is yet to write.
    */
   pause(yielded: number): Promise<void> | undefined {
     const bytes = this.#host.bytesOf(this.taskId)
@@ -120,8 +120,8 @@ function checkStep(name: unknown, run: unknown): void {
 }
 
 /**
- * The promise of a step for the author's code. It detects that it is awaited, since `await` and `then` read its `constructor`
- * first. Its rejection does not end the process.
+ * The promise of a step for the author's code. It detects that it is awaited, since `await` and `then` read its
+ * `constructor` first. Its rejection does not end the process.
  */
 class StepPromise<T> extends Promise<T> {
   #isAwaited = false
@@ -148,7 +148,9 @@ class StepPromise<T> extends Promise<T> {
   }
 }
 
-/** The steps of one work, stored under `prefix` in the journal of its task. On replay a step gives its stored result. */
+/**
+ * The steps of one work, stored under `prefix` in the journal of its task. On replay a step gives its stored result.
+ */
 export class Steps {
   readonly #log: RunJournal
   readonly #prefix: string
@@ -193,7 +195,9 @@ export class Steps {
     return own
   }
 
-  /** The promise of a step for the author's code. If it rejects and is never awaited, that is logged when the work ends. */
+  /**
+   * The promise of a step for the author's code. If it rejects and is never awaited, that is logged when the work ends.
+   */
   forAuthor<T>(name: string, promise: Promise<T>): Promise<T> {
     return StepPromise.of(promise, (error, step) => {
       if (!step.isAwaited) this.#rejected.push({ name, error, step })
@@ -250,9 +254,9 @@ const KINDS = {
 const ORDINAL = /^\d+$/
 
 /**
- * Compares the words of a rerun with the record of earlier runs. A recorded word is not sent twice. An artifact whose content
- * differs is sent again from its start. A word of another kind, or an artifact with another id, is an error: the code is not
- * deterministic.
+ * Compares the words of a rerun with the record of earlier runs. A recorded word is not sent twice. An artifact whose
+ * content differs is sent again from its start. A word of another kind, or an artifact with another id, is an error:
+ * the code is not deterministic.
  */
 export class Replay {
   readonly #words = new Map<number, TaskEvent>()
@@ -298,7 +302,10 @@ export class Replay {
     throw another(ordinal, was, kind)
   }
 
-  /** Throws InvalidAgentResponse if the record has a question or an authorization request after this ordinal, at which the work ended. */
+  /**
+   * Throws InvalidAgentResponse if the record has a question or an authorization request after this ordinal, at which
+   * the work ended.
+   */
   checkEnd(ordinal: number): void {
     if (this.#hasThrown) return
     for (let missing = ordinal + 1; missing <= this.#upTo; missing += 1) {

@@ -45,7 +45,10 @@ const EXPIRED = { expired: true } as const
 /** Journal key of the last relayed question. */
 const RELAYED = 'relayed'
 
-/** The questions of one run, one at a time, in the order of the calls. Each is answered, expires, is withdrawn, or is given up when the run ends. */
+/**
+ * The questions of one run, one at a time, in the order of the calls. Each is answered, expires, is withdrawn, or is
+ * given up when the run ends.
+ */
 export class QuestionQueue {
   readonly #log: RunJournal
   readonly #task: QuestionTask
@@ -71,8 +74,8 @@ export class QuestionQueue {
   }
 
   /**
-   * Opens a question, as soon as no other one is open. A replay gives the stored answer, or waits for the answer, without a second question to
-   * the client. Work that crashed while its question was open sends it again.
+   * Opens a question, as soon as no other one is open. A replay gives the stored answer, or waits for the answer,
+   * without a second question to the client. Work that crashed while its question was open sends it again.
    */
   ask(question: Question): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -96,8 +99,9 @@ export class QuestionQueue {
   }
 
   /**
-   * Opens a question of another agent, as soon as no other question is open. Resolves with the answer, or with `undefined` if it
-   * is withdrawn. The order of such questions differs between runs, so they are found by their keys and have no ordinals.
+   * Opens a question of another agent, as soon as no other question is open. Resolves with the answer, or with
+   * `undefined` if it is withdrawn. The order of such questions differs between runs, so they are found by their keys
+   * and have no ordinals.
    */
   relay(question: Question, { key, signal }: Relayed): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -116,8 +120,8 @@ export class QuestionQueue {
   }
 
   /**
-   * Validates an answer to the open question: gives the event with the parsed answer, or violations. If the schema throws, the
-   * event is accepted as it is, and the work gets the error. `undefined` if no question is open.
+   * Validates an answer to the open question: gives the event with the parsed answer, or violations. If the schema
+   * throws, the event is accepted as it is, and the work gets the error. `undefined` if no question is open.
    */
   check<Given extends ToWork>(given: Given): CheckedAnswer<Given> | undefined {
     if (!this.#open) return undefined
@@ -166,7 +170,10 @@ export class QuestionQueue {
     this.#put(relayed, !isSent)
   }
 
-  /** Opens a question, or lets it wait. On replay in an interrupted task, the question that the task waits for (`isExpected`) must be the first one open. */
+  /**
+   * Opens a question, or lets it wait. On replay in an interrupted task, the question that the task waits for
+   * (`isExpected`) must be the first one open.
+   */
   #enter(question: OpenQuestion, isExpected: boolean): void {
     if (!this.#open && (this.#hasOpened || !this.#task.isInterrupted() || isExpected)) question.put()
     else (this.#waiting ??= []).push(question)

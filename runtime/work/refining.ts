@@ -36,7 +36,10 @@ import { Replay, RunJournal, Steps } from './journal.ts'
 
 /** How to find the artifact that a task refines. */
 export interface RefiningOptions extends WhichArtifactOptions {
-  /** Allows no artifact: if none is named and there is no earlier one, the result is `undefined` and the task does not ask. Default false. */
+  /**
+   * Allows no artifact: if none is named and there is no earlier one, the result is `undefined` and the task does not
+   * ask. Default false.
+   */
   readonly optional?: boolean
 }
 
@@ -46,12 +49,12 @@ const OPTIONS: OptionKinds<RefiningOptions> = { ...ASKING_OPTIONS, optional: TRU
 export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 
 /**
- * The artifact that a task refines: the one that its message refers to. Otherwise it is the only one of the referenced tasks, or else the
- * newest of the context (`work.earlierArtifacts`).
+ * The artifact that a task refines: the one that its message refers to. Otherwise it is the only one of the referenced
+ * tasks, or else the newest of the context (`work.earlierArtifacts`).
  *
- * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact` does, until
- * an answer names exactly one. An answer is read as by `chosenArtifact`, or as a reference to any artifact of the caller's. If an
- * answer matches several, the task asks which of those. A replay gives the same artifact.
+ * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact`
+ * does, until an answer names exactly one. An answer is read as by `chosenArtifact`, or as a reference to any artifact
+ * of the caller's. If an answer matches several, the task asks which of those. A replay gives the same artifact.
  */
 export function artifactToRefine(
   work: WorkArguments,
@@ -82,8 +85,8 @@ export async function artifactToRefine(
 }
 
 /**
- * A new version of an artifact. It has the original's name, by which clients know that both are versions of one artifact, and an id of its
- * own. If the original has no name, the name is the original's id.
+ * A new version of an artifact. It has the original's name, by which clients know that both are versions of one
+ * artifact, and an id of its own. If the original has no name, the name is the original's id.
  */
 export function refined(earlier: Pick<EarlierArtifact, 'artifact'>, content: Refinement): ArtifactContent {
   checkArgument(earlier, withMembers(['artifact'], 'what artifactToRefine gives'), "refined(earlier, 'the new text')")
@@ -170,8 +173,8 @@ type RunSnapshot<Output, Input> = PromiseSnapshot<Output, Input> & {
 }
 
 /**
- * XState's `fromPromise` for actors of a work chart, with `step`. When its task is restored, the promise creator runs again with
- * the same input, and finished steps give their stored results.
+ * XState's `fromPromise` for actors of a work chart, with `step`. When its task is restored, the promise creator runs
+ * again with the same input, and finished steps give their stored results.
  */
 export function fromPromise<Output, Input = undefined>(
   create: (given: PromiseArguments<Input>) => PromiseLike<Output>

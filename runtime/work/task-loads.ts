@@ -22,8 +22,8 @@ type LoadingServices = { readonly store: WorkStore; readonly limits: Limits; rea
 
 /**
  * Limits the memory for other tasks that are loaded for work. Each work has `limits.referencedTasks` and
- * `limits.referencedBytes`; all works of the process have 16 times `limits.referencedBytes`, of which each principal has a share
- * (`limits.principalShare`).
+ * `limits.referencedBytes`; all works of the process have 16 times `limits.referencedBytes`, of which each principal
+ * has a share (`limits.principalShare`).
  */
 export class TaskLoads {
   readonly services: LoadingServices
@@ -175,7 +175,10 @@ export class CleanupTracker {
     this.#graceMs = graceMs
   }
 
-  /** Waits until stopped work settles. Logs a warning if that takes too long. With a grace period of 0 nothing is awaited. */
+  /**
+   * Waits until stopped work settles. Logs a warning if that takes too long. With a grace period of 0 nothing is
+   * awaited.
+   */
   add(taskId: string, settled: Promise<unknown>): void {
     if (this.#graceMs === 0) return
     const cleanUp = new Promise<void>(resolve => {

@@ -30,7 +30,9 @@ const LOOK_BACK_TASKS = 20
 const ACTIVATION = 'extensions'
 const REQUEST = 'request'
 
-/** Work input for the first task of a context whose message refers to nothing, made without a read. `input` is not set. */
+/**
+ * Work input for the first task of a context whose message refers to nothing, made without a read. `input` is not set.
+ */
 export function firstWorkInput(
   {
     taskId,
@@ -95,9 +97,10 @@ export interface InputSources {
 }
 
 /**
- * Loads the input of a task's work from the store. Rejects with InvalidAgentResponse if the agent's schema no longer accepts the
- * message that opened the task, and with RateLimited if the task has more stored bytes than `limits.restoredBytes`. `open` reads
- * extensions and request details, by default from the journal, after its size has been checked.
+ * Loads the input of a task's work from the store. Rejects with InvalidAgentResponse if the agent's schema no longer
+ * accepts the message that opened the task, and with RateLimited if the task has more stored bytes than
+ * `limits.restoredBytes`. `open` reads extensions and request details, by default from the journal, after its size has
+ * been checked.
  */
 export async function loadWorkInput(
   key: ContextKey,
@@ -132,7 +135,10 @@ export function checkRestoredBytes(
   if (bytes + journalBytes > restoredBytes) throw tooLarge(taskId, restoredBytes)
 }
 
-/** Loads the tasks that a message refers to, and those with artifacts that it may mean. Ids of other scopes are ignored (§3.4.3). */
+/**
+ * Loads the tasks that a message refers to, and those with artifacts that it may mean. Ids of other scopes are ignored
+ * (§3.4.3).
+ */
 async function loadOthers(
   key: ContextKey,
   ownId: string,

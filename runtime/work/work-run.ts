@@ -63,9 +63,9 @@ const TASK_ENDED = ending('The task has ended.')
 const WORK_ENDED = ending('The work has ended.')
 
 /**
- * One run of a work function or generator, from its start. Its words become events of its task. Answers, results of steps and ends of
- * sleeps are stored before it continues. So it can run again with its journal: after a crash, after a restart of the process, or
- * when it left memory while it waited.
+ * One run of a work function or generator, from its start. Its words become events of its task. Answers, results of
+ * steps and ends of sleeps are stored before it continues. So it can run again with its journal: after a crash, after a
+ * restart of the process, or when it left memory while it waited.
  */
 export class WorkRun {
   readonly #options: RunOptions
@@ -176,7 +176,10 @@ export class WorkRun {
     return this.#forAuthor(answer)
   }
 
-  /** Sends a word of a step, or of another agent, without an ordinal. It is not compared on replay, so the caller must not repeat it. */
+  /**
+   * Sends a word of a step, or of another agent, without an ordinal. It is not compared on replay, so the caller must
+   * not repeat it.
+   */
   pass(words: unknown): void {
     const event = this.#acceptedWord(words)
     if (event) this.#send(event)
@@ -357,9 +360,9 @@ export class WorkRun {
   }
 
   /**
-   * A promise for the author's code. After the work has left memory it never settles, so that `catch` and `finally` blocks do not
-   * undo work that will resume. After any other end it rejects in a later round of the event loop, so that code which catches
-   * every error and retries does not block the process.
+   * A promise for the author's code. After the work has left memory it never settles, so that `catch` and `finally`
+   * blocks do not undo work that will resume. After any other end it rejects in a later round of the event loop, so
+   * that code which catches every error and retries does not block the process.
    */
   #forAuthor<T>(promise: Promise<T>): Promise<T> {
     return ignoreRejection(

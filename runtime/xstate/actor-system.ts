@@ -17,7 +17,10 @@ type Clock = System['_clock']
 type Schedule = System['scheduler']['schedule']
 type Observer = Parameters<System['inspect']>[0]
 
-/** A system of XState's, with the parts that its types do not promise. `test/runtime/xstate/compiled-logic.test.ts` compares it with a {@link LeanSystem}. */
+/**
+ * A system of XState's, with the parts that its types do not promise. `test/runtime/xstate/compiled-logic.test.ts`
+ * compares it with a {@link LeanSystem}.
+ */
 export interface FullSystem extends Omit<System, '_clock' | '_logger' | '_sendInspectionEvent'> {
   readonly _clock: unknown
   readonly _logger: unknown
@@ -61,9 +64,9 @@ function countedIdsIn({ children = {} }: PersistedSnapshot): string[] {
 /**
  * Replaces the function that schedules delayed events of a system's actors. Returns XState's own.
  *
- * V8 allocates a closure that is written in a property assignment in the old generation, and keeps everything that the closure
- * references until a full collection. So declare the closure first, or pass it as an argument. Otherwise a task leaves 8.4 kB behind
- * instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
+ * V8 allocates a closure that is written in a property assignment in the old generation, and keeps everything that the
+ * closure references until a full collection. So declare the closure first, or pass it as an argument. Otherwise a task
+ * leaves 8.4 kB behind instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
  */
 export function replaceSchedule({ scheduler }: System, replacement: Schedule): Schedule {
   const schedule = scheduler.schedule.bind(scheduler)
@@ -71,15 +74,18 @@ export function replaceSchedule({ scheduler }: System, replacement: Schedule): S
   return schedule
 }
 
-/** Frees the id of the newest delayed event of an actor, so that `cancel` does not find the event: a second event gets the id, and is canceled. */
+/**
+ * Frees the id of the newest delayed event of an actor, so that `cancel` does not find the event: a second event gets
+ * the id, and is canceled.
+ */
 export function takeId(schedule: Schedule, source: AnyActorRef, id: string): void {
   schedule(source, source, { type: 'taskchart.id.taken' }, 0, id)
   source.system.scheduler.cancel(source, id)
 }
 
 /**
- * Starts a restored root actor. XState has each restored actor of `onSnapshot` send its snapshot to its parent again, which has
- * handled it already; these are left out.
+ * Starts a restored root actor. XState has each restored actor of `onSnapshot` send its snapshot to its parent again,
+ * which has handled it already; these are left out.
  */
 export function startRestored(root: AnyActorRef): void {
   const system = root.system as FullSystem
@@ -93,9 +99,10 @@ export function startRestored(root: AnyActorRef): void {
 }
 
 /**
- * The options of the root actor of a context. They are no object literal, because V8 learns from a burst of tasks that literals live long.
- * From then on it allocates them in the old generation, and each keeps its whole context until a full collection. A streamed event then
- * takes a sixth more CPU time (Node 24, `--trace-gc-nvp` with and without `--no-allocation-site-pretenuring`).
+ * The options of the root actor of a context. They are no object literal, because V8 learns from a burst of tasks that
+ * literals live long. From then on it allocates them in the old generation, and each keeps its whole context until a
+ * full collection. A streamed event then takes a sixth more CPU time (Node 24, `--trace-gc-nvp` with and without
+ * `--no-allocation-site-pretenuring`).
  */
 export class RootOptions<Input> {
   readonly id = 'context'
@@ -115,7 +122,9 @@ export interface ErrorListener {
   failed(error: unknown): void
 }
 
-/** Notifies a listener of the error that ends an actor, without the literals of `subscribe`: see {@link RootOptions}. */
+/**
+ * Notifies a listener of the error that ends an actor, without the literals of `subscribe`: see {@link RootOptions}.
+ */
 export function setErrorListener(
   actor: AnyActorRef & { errorListener?: ErrorListener | undefined },
   listener: ErrorListener
@@ -176,7 +185,10 @@ export class LeanSystem {
     target._send?.(event)
   }
 
-  /** Also counts the transitions of a microstep: of charts that are not compiled, and of all charts while they are inspected. */
+  /**
+   * Also counts the transitions of a microstep: of charts that are not compiled, and of all charts while they are
+   * inspected.
+   */
   _sendInspectionEvent(event: { readonly type: string; readonly [member: string]: unknown }): void {
     if (event.type === '@xstate.microstep')
       for (const transition of event._transitions as AnyTransitionDefinition[])
@@ -230,7 +242,10 @@ export class LeanSystem {
 type Action = Parameters<AnyActorScope['actionExecutor']>[0]
 type Executable = { exec?(info: unknown, params: unknown): void }
 
-/** XState's own parts of an actor, which its types do not promise. `test/runtime/xstate/compiled-logic.test.ts` compares both kinds of actors. */
+/**
+ * XState's own parts of an actor, which its types do not promise. `test/runtime/xstate/compiled-logic.test.ts` compares
+ * both kinds of actors.
+ */
 export interface ActorParts {
   observers: Set<unknown>
   eventListeners: Map<string, Set<(event: EventObject) => void>>
@@ -276,8 +291,8 @@ export function scopeOnceWith(scope: AnyActorScope, changes: ScopeChanges): AnyA
 }
 
 /**
- * Runs a transition of a machine atomically. Custom actions and deferred effects (actors to start, events to send, words to emit) run
- * only after the transition has completed. A transition that throws has no effects.
+ * Runs a transition of a machine atomically. Custom actions and deferred effects (actors to start, events to send,
+ * words to emit) run only after the transition has completed. A transition that throws has no effects.
  */
 export function atomicStep(
   scope: AnyActorScope,

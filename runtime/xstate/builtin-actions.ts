@@ -41,7 +41,10 @@ const adding =
   (...given: never[]) =>
     collect(make(...given) as UnknownAction)
 
-/** The argument `enqueue` of every `collect`: XState makes nine functions for each. Outside of `collect` it does nothing. */
+/**
+ * The argument `enqueue` of every `collect`: XState makes nine functions for each. Outside of `collect` it does
+ * nothing.
+ */
 const enqueue = Object.assign((action: UnknownAction) => collect(action), {
   assign: adding(assign),
   cancel: adding(cancel),
@@ -58,9 +61,9 @@ type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: Unknown
 type Resolver = (action: never, step: Macrostep, params: unknown) => unknown
 
 /**
- * Run-time shape of XState's own actions (assign, emit, sendTo, spawnChild, …): functions with `resolve` and `execute`. XState's types
- * do not promise this shape, nor how inspectors are called. This file relies on both; `test/runtime/xstate/compiled-logic.test.ts` compares
- * it with XState.
+ * Run-time shape of XState's own actions (assign, emit, sendTo, spawnChild, …): functions with `resolve` and `execute`.
+ * XState's types do not promise this shape, nor how inspectors are called. This file relies on both;
+ * `test/runtime/xstate/compiled-logic.test.ts` compares it with XState.
  */
 interface BuiltinAction {
   readonly type: string
@@ -84,7 +87,10 @@ const LEFT = Symbol('left to XState')
 const ENQUEUE = 'xstate.enqueueActions'
 const EMIT = 'xstate.emit'
 
-/** Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them; the others allocate less. */
+/**
+ * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each
+ * of them; the others allocate less.
+ */
 const RESOLVERS: Readonly<Record<string, Resolver>> = {
   'xstate.assign': assigned,
   [EMIT]: emitted,
@@ -124,7 +130,10 @@ export function prepareActions(actions: readonly UnknownAction[], machine: AnySt
   })
 }
 
-/** Runs actions in order, as XState does. `invoked`: ids of the actors that they start, so that earlier actions may send to them. */
+/**
+ * Runs actions in order, as XState does. `invoked`: ids of the actors that they start, so that earlier actions may send
+ * to them.
+ */
 export function performActions(actions: readonly PreparedAction[], step: Macrostep, invoked?: readonly string[]): void {
   const retries: [BuiltinAction, unknown][] | undefined = invoked && []
   step.deferredActorIds = invoked
@@ -164,7 +173,10 @@ function isDelayed(params: unknown): boolean {
   return typeof params === 'object' && params !== null && 'delay' in params && params.delay !== undefined
 }
 
-/** Runs the effect of an action. Without an inspector XState's executor only calls it, so it is left out, unless it checks the action. */
+/**
+ * Runs the effect of an action. Without an inspector XState's executor only calls it, so it is left out, unless it
+ * checks the action.
+ */
 function execute(type: string, effect: Effect, step: Macrostep, params: unknown, isChecked = false): void {
   const { scope } = step
   if (!isChecked && runsUnseen(scope)) effect(scope, params)
@@ -292,8 +304,9 @@ function copyOf(children: Children): Children {
 }
 
 /**
- * A mutable copy without a prototype, for names that are used once. In an ordinary object V8 makes a hidden class for each such name. A
- * task then leaves 1.3 kB behind instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
+ * A mutable copy without a prototype, for names that are used once. In an ordinary object V8 makes a hidden class for
+ * each such name. A task then leaves 1.3 kB behind instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts`
+ * measures it).
  */
 function tableOf(children: Children): Children {
   return Object.assign(Object.create(null), children)
@@ -319,8 +332,8 @@ function nameOf(action: UnknownAction): string {
 }
 
 /**
- * A macrostep under way. Its snapshot is copied once, before the first change, unless inspectors see the microsteps; its other members
- * are made on first use. XState's own actions read `internalQueue` and `deferredActorIds`.
+ * A macrostep under way. Its snapshot is copied once, before the first change, unless inspectors see the microsteps;
+ * its other members are made on first use. XState's own actions read `internalQueue` and `deferredActorIds`.
  */
 export class Macrostep {
   readonly scope: AnyActorScope

@@ -26,9 +26,10 @@ import { mayCompile } from './self-check.ts'
 import { chartTable, type ChartTable, type TableState, type TableTransition } from './transition-table.ts'
 
 /**
- * Compiles a machine: its transitions are looked up in a table that is made once. Its actors behave, persist and restore exactly as
- * those of the original machine, so that each can restore snapshots of the other. A machine that is not flat is returned as it is, and
- * so is every machine if compiled charts do not agree with the installed version of XState.
+ * Compiles a machine: its transitions are looked up in a table that is made once. Its actors behave, persist and
+ * restore exactly as those of the original machine, so that each can restore snapshots of the other. A machine that is
+ * not flat is returned as it is, and so is every machine if compiled charts do not agree with the installed version of
+ * XState.
  */
 export function compileMachine<Machine extends AnyStateMachine>(
   machine: Machine,
@@ -225,7 +226,9 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
   )
 }
 
-/** Reports a microstep to the system's inspectors. The counts of a lean system are made here, while it has no inspector. */
+/**
+ * Reports a microstep to the system's inspectors. The counts of a lean system are made here, while it has no inspector.
+ */
 function reportMicrostep(step: Macrostep, move?: TableTransition): void {
   const {
     snapshot,

@@ -15,9 +15,9 @@ export interface PersistedSnapshot {
 }
 
 /**
- * Has a machine persist what XState leaves out. Of one with regions that is the order in which its states were entered: XState restores the
- * order of the chart, and takes another eventless transition first if several regions have one. And it is which invoked actors were
- * stopped: they are not missing.
+ * Has a machine persist what XState leaves out. Of one with regions that is the order in which its states were entered:
+ * XState restores the order of the chart, and takes another eventless transition first if several regions have one. And
+ * it is which invoked actors were stopped: they are not missing.
  */
 export function keepDetails(machine: AnyStateMachine): AnyStateMachine {
   const nodes = statesOf(machine.root)
@@ -47,8 +47,9 @@ export function keepDetails(machine: AnyStateMachine): AnyStateMachine {
 }
 
 /**
- * Why a persisted actor does not fit this logic, in a clause that names what is missing; `undefined` if it fits. XState itself restores
- * most misfits silently: it drops actors and history whose logic or state is missing, and does not start a newly invoked actor.
+ * Why a persisted actor does not fit this logic, in a clause that names what is missing; `undefined` if it fits. XState
+ * itself restores most misfits silently: it drops actors and history whose logic or state is missing, and does not
+ * start a newly invoked actor.
  */
 export function misfit(logic: AnyActorLogic, snapshot: PersistedSnapshot, name = 'the work'): string | undefined {
   if (isMachine(logic) !== 'value' in snapshot)
@@ -132,7 +133,10 @@ export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
   return 'implementations' in logic && 'provide' in logic
 }
 
-/** The machine, whose actors each begin with a copy of a constant context: an assignment that changes it in place would reach all of them. */
+/**
+ * The machine, whose actors each begin with a copy of a constant context: an assignment that changes it in place would
+ * reach all of them.
+ */
 export function withOwnContext<Machine extends AnyStateMachine>(machine: Machine): Machine {
   const { config } = machine
   const { context } = config

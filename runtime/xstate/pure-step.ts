@@ -33,8 +33,9 @@ export function pureStart(machine: AnyStateMachine, input: unknown): Step {
 }
 
 /**
- * XState's `transition`, with two things that an actor has and `transition` has not. `self` has the snapshot before the event, and
- * `system` knows the actors of that snapshot by their `systemId`, without those that have ended and those that the step stops.
+ * XState's `transition`, with two things that an actor has and `transition` has not. `self` has the snapshot before the
+ * event, and `system` knows the actors of that snapshot by their `systemId`, without those that have ended and those
+ * that the step stops.
  */
 export function pureStep(
   machine: AnyStateMachine,
@@ -69,7 +70,10 @@ export function isEndless(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('Infinite loop detected')
 }
 
-/** The chart, and the charts among its actors, with that limit. Unlike `options` of a machine, its configuration stays with `provide`. */
+/**
+ * The chart, and the charts among its actors, with that limit. Unlike `options` of a machine, its configuration stays
+ * with `provide`.
+ */
 export function withStepLimit({ config, implementations }: AnyStateMachine): AnyStateMachine {
   const actors = Object.entries(implementations.actors as Readonly<Record<string, AnyActorLogic>>)
   const limited = actors.map(([name, logic]) => [name, isMachine(logic) ? withStepLimit(logic) : logic] as const)

@@ -38,8 +38,8 @@ export function packageVersionIn(file: string): string | undefined {
 }
 
 /**
- * Whether compiled charts agree with a version of XState. For an untested version a small chart runs compiled and uncompiled, which takes
- * 16 ms (Node 24). If they differ, a warning says that charts run uncompiled.
+ * Whether compiled charts agree with a version of XState. For an untested version a small chart runs compiled and
+ * uncompiled, which takes 16 ms (Node 24). If they differ, a warning says that charts run uncompiled.
  */
 export function isTrusted(compile: Compile, version = 'of an unknown version'): boolean {
   const minor = Number(/^5\.(\d+)\.\d+$/.exec(version)?.[1])
@@ -62,7 +62,9 @@ function behavesAlike(compile: Compile): boolean {
   }
 }
 
-/** Observable behaviour of the small chart's actor, as text. Before each event the actor is restored with the next form. */
+/**
+ * Observable behaviour of the small chart's actor, as text. Before each event the actor is restored with the next form.
+ */
 function traceOf(forms: readonly AnyStateMachine[]): string {
   const seen: unknown[] = []
   let snapshot: AnyMachineSnapshot | undefined
@@ -103,7 +105,10 @@ const EVENTS: readonly (EventObject | undefined)[] = [
   ...['add', 'go.inner', 'many', 'go', 'xstate.after.5.probe.timed', 'unknown', 'end'].map(type => ({ type }))
 ]
 
-/** A flat chart with every feature that compiled charts replace: all actions, guards, nested states, actors, raised events, an end. */
+/**
+ * A flat chart with every feature that compiled charts replace: all actions, guards, nested states, actors, raised
+ * events, an end.
+ */
 const probe: AnyStateMachine = setup({
   types: { context: {} as { n: number; log: string[] }, input: {} as { n: number } },
   actors: { counter: fromTransition((count: number) => count + 1, 0) },

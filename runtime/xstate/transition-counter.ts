@@ -12,7 +12,10 @@ export interface TransitionCount {
   /** Its name, as in `transitionName`. */
   readonly taken: string
   readonly count: number
-  /** How many of them left a state that this process has seen entered, and the sum of the times in it, in whole milliseconds. */
+  /**
+   * How many of them left a state that this process has seen entered, and the sum of the times in it, in whole
+   * milliseconds.
+   */
   readonly timed: number
   readonly ms: number
 }
@@ -68,7 +71,10 @@ interface Last {
 
 const counted = new PrivateProperty<AnyTransitionDefinition, Counted>()
 
-/** An actor with its last transition. A lean actor has the member from its start, since a new one would change its hidden class. */
+/**
+ * An actor with its last transition. A lean actor has the member from its start, since a new one would change its
+ * hidden class.
+ */
 interface Remembering {
   lastTransition?: Last | undefined
 }

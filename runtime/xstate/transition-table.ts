@@ -47,7 +47,10 @@ export interface ChartTable {
   readonly configurations: ReadonlyMap<AnyStateNode, TableState>
 }
 
-/** Makes a chart's table; `undefined` for a chart that is not flat: with parallel states, history, or a nested final state. */
+/**
+ * Makes a chart's table; `undefined` for a chart that is not flat: with parallel states, history, or a nested final
+ * state.
+ */
 export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   const nodes = statesOf(machine.root)
   if (!nodes.every(isFlat)) return undefined

@@ -11,7 +11,10 @@ export function transitionsOf({ transitions, always = [] }: AnyStateNode): AnyTr
   return [...[...transitions.values()].flat(), ...always]
 }
 
-/** The name of a transition: its state, its event and its targets, and its number among several on the same event. Unique in its chart. */
+/**
+ * The name of a transition: its state, its event and its targets, and its number among several on the same event.
+ * Unique in its chart.
+ */
 export function transitionName(transition: AnyTransitionDefinition): string {
   const { source, eventType, target = [] } = transition
   const alike = transitionsOf(source).filter(other => other.eventType === eventType)

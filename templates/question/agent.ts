@@ -5,8 +5,8 @@ const day = z.iso.date('has to be a day, as in 2027-05-01')
 const guests = z.coerce.number('has to be a number').int('has to be a whole number').min(1, 'has to be 1 at least')
 
 /**
- * Work is an async generator: it reports progress with `yield` and asks with `yield*`. The task waits for the answer, after minutes or
- * months. An answer that does not match the schema is refused, and the question stays open.
+ * Work is an async generator: it reports progress with `yield` and asks with `yield*`. The task waits for the answer,
+ * after minutes or months. An answer that does not match the schema is refused, and the question stays open.
  */
 export default defineAgent({
   card: {

@@ -14,9 +14,10 @@ export interface Obedient {
 }
 
 /**
- * Answers `hello` and `recall` (what was said before in this context) with a message and refuses `decline`. The rest are
- * tasks: `wait` and `hold` until canceled or released, `ask` and `authorize`, `fail`, `reject`, `count 3`, `draw NAME`,
- * `refine` an earlier drawing, `after` the tasks that it refers to, `details` of its request, `details asked` of the answer's too; any other message comes back as an artifact.
+ * Answers `hello` and `recall` (what was said before in this context) with a message and refuses `decline`. The rest
+ * are tasks: `wait` and `hold` until canceled or released, `ask` and `authorize`, `fail`, `reject`, `count 3`, `draw
+ * NAME`, `refine` an earlier drawing, `after` the tasks that it refers to, `details` of its request, `details asked` of
+ * the answer's too; any other message comes back as an artifact.
  */
 export function obedientAgent(): Obedient {
   let held = deferred()

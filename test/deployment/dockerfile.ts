@@ -7,7 +7,10 @@ import { unusedPort } from '../fixtures/network/unused-port.ts'
 import { fromGuide, replaced } from './guide.ts'
 import { answers, started } from './processes.ts'
 
-/** The steps of the Dockerfile of docs/deployment.md in an empty folder, with the packed package: `.ci/deployment`. Docker is not needed. */
+/**
+ * The steps of the Dockerfile of docs/deployment.md in an empty folder, with the packed package: `.ci/deployment`.
+ * Docker is not needed.
+ */
 const KNOWN = ['FROM', 'ENV', 'WORKDIR', 'COPY', 'RUN', 'USER', 'VOLUME', 'EXPOSE', 'HEALTHCHECK', 'CMD']
 
 const AGENT = `import { defineAgent } from 'taskchart'

@@ -12,8 +12,8 @@ import { fromGuide, replaced } from './guide.ts'
 import { answers, started, statusAt, type Running } from './processes.ts'
 
 /**
- * The proxies of docs/deployment.md, run with its configurations: `.ci/deployment`, which makes the certificate. Not in `npm test`, because
- * it waits for more than a minute, and needs nginx, Caddy and HAProxy.
+ * The proxies of docs/deployment.md, run with its configurations: `.ci/deployment`, which makes the certificate. Not in
+ * `npm test`, because it waits for more than a minute, and needs nginx, Caddy and HAProxy.
  */
 const PEM = resolve(process.env['AGENT_PEM'] ?? '')
 const BIN = resolve('dist/adapters/cli/bin.js')

@@ -28,7 +28,10 @@ interface Spoken {
   readonly version: string
   readonly method: string
   readonly part: (text: string, metadata?: object) => object
-  /** What the method takes: a message with these parts, and what it says of where it belongs; `isAsync`: nobody waits for the task. */
+  /**
+   * What the method takes: a message with these parts, and what it says of where it belongs; `isAsync`: nobody waits
+   * for the task.
+   */
   readonly params: (id: string, parts: object[], more: More) => object
   /** The task in a result. */
   readonly taskIn: (result: Json) => Json
@@ -91,7 +94,9 @@ const bare: Spoken = {
   fileIn: part => ({ bytes: part.file.fileWithBytes, type: part.file.mediaType })
 }
 
-/** In 0.1 a task has the id that its client gives it, and refinements are said under that of the task that has ended. */
+/**
+ * In 0.1 a task has the id that its client gives it, and refinements are said under that of the task that has ended.
+ */
 const first: Spoken = {
   version: '',
   method: 'tasks/send',

@@ -33,7 +33,10 @@ const contextId = 'trip'
 
 const SECOND = 1000
 
-/** Serves a runtime of the agent over WebSocket and HTTP; each call of `client` gives one that is connected by one of them. */
+/**
+ * Serves a runtime of the agent over WebSocket and HTTP; each call of `client` gives one that is connected by one of
+ * them.
+ */
 async function served(t: Test, agent: Agent = helsinki) {
   const clock = new TestClock()
   const runtime = createRuntime({ agent, clock })

@@ -9,7 +9,10 @@ export interface Fault {
   readonly unit?: string
 }
 
-/** A source with a fault in it. Throws Error unless the text that it replaces occurs exactly once: the source has changed, and the fault has to follow. */
+/**
+ * A source with a fault in it. Throws Error unless the text that it replaces occurs exactly once: the source has
+ * changed, and the fault has to follow.
+ */
 export function planted(source: string, { name, file, find, replace }: Fault): string {
   const [before, after, ...more] = source.split(find)
   if (before === undefined || after === undefined || more.length > 0) {

@@ -1,7 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The compiled files that one loads, itself among them: by its imports, those of types apart, and as threads. `own` says where a package's own names lead. */
+/**
+ * The compiled files that one loads, itself among them: by its imports, those of types apart, and as threads. `own`
+ * says where a package's own names lead.
+ */
 export function loadedBy(entry: string, own: (name: string) => string | undefined): Set<string> {
   const loaded = new Set<string>()
   const load = (path: string): void => {

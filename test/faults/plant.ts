@@ -11,10 +11,10 @@ import { FaultStage } from './stage.ts'
 import { isCaught, withJudgement, type Judgement } from './table.ts'
 
 /**
- * Plants the faults whose names have one of these texts in them, all without any, one at a time in a copy of the compiled
- * tree, and has the layers look for each: `npm run faults [-- TEXT …] [--write]`. With `--changed` it takes those whose file or
- * unit test has changed, in an order drawn by `SEED`, until four minutes are over, or with `--all` to the end; it is content with one that
- * catches them. What nothing catches fails it.
+ * Plants the faults whose names have one of these texts in them, all without any, one at a time in a copy of the
+ * compiled tree, and has the layers look for each: `npm run faults [-- TEXT …] [--write]`. With `--changed` it takes
+ * those whose file or unit test has changed, in an order drawn by `SEED`, until four minutes are over, or with `--all`
+ * to the end; it is content with one that catches them. What nothing catches fails it.
  */
 const PAGE = 'test/faults/README.md'
 

@@ -18,8 +18,8 @@ interface PackageJson {
 }
 
 /**
- * A copy of the compiled tree in a folder of its own, in which one fault at a time is planted: the working tree is only read.
- * There the package's own name leads to the copy, so that the examples have the fault as well.
+ * A copy of the compiled tree in a folder of its own, in which one fault at a time is planted: the working tree is only
+ * read. There the package's own name leads to the copy, so that the examples have the fault as well.
  */
 export class FaultStage {
   readonly folder: string

@@ -2,7 +2,10 @@ import type { Fault } from './fault.ts'
 import { LAYERS } from './layers.ts'
 import type { Ran } from './run-file.ts'
 
-/** What came of a fault in each layer by its name, none where the layer does not load the file, and in its unit test if no layer caught it. */
+/**
+ * What came of a fault in each layer by its name, none where the layer does not load the file, and in its unit test if
+ * no layer caught it.
+ */
 export interface Judgement {
   readonly fault: Fault
   readonly layers: ReadonlyMap<string, Ran>
@@ -17,7 +20,10 @@ export function isCaught(ran: Ran | undefined): boolean {
   return ran !== undefined && ran.outcome !== 'passed'
 }
 
-/** The page with the row of this fault made anew, and those of others as they were; `names` are those of the list, in its order. */
+/**
+ * The page with the row of this fault made anew, and those of others as they were; `names` are those of the list, in
+ * its order.
+ */
 export function withJudgement(page: string, judgement: Judgement, names: readonly string[]): string {
   const [head, rest] = page.split(BEGIN)
   const at = rest?.indexOf(END) ?? -1

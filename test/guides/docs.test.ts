@@ -208,7 +208,10 @@ await t.test('the help of every command uses only these terms', async t => {
   for (const name of names) hasOnlyTerms(t, `taskchart help ${name}`, (await runCommand(['help', name])).stdout)
 })
 
-/** The text of the errors that a source makes: the strings on the lines that call a constructor of an error, without what they interpolate. */
+/**
+ * The text of the errors that a source makes: the strings on the lines that call a constructor of an error, without
+ * what they interpolate.
+ */
 function messagesOf(path: string): string[] {
   const lines = readFileSync(path, 'utf8')
     .split('\n')

@@ -18,7 +18,9 @@ const weather = await serve(
 )
 t.teardown(() => weather.close())
 
-/** A block with a scripted model for that of a provider, and with the agent of this test for that of a Mastra server. */
+/**
+ * A block with a scripted model for that of a provider, and with the agent of this test for that of a Mastra server.
+ */
 function withStubs(block: string): string {
   return block.replace("'@ai-sdk/openai'", "'./openai.ts'").replace(/http:\/\/127\.0\.0\.1:4111[^']*/, weather.url)
 }

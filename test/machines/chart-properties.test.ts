@@ -76,7 +76,10 @@ for (const [name, proved] of Object.entries(charts)) {
 
 const STARTED = ['states', 'active', 'states', 'started']
 
-/** Mistakes that the tests of the chart's paths once passed, since chart and runtime agreed, and those of the planted faults. */
+/**
+ * Mistakes that the tests of the chart's paths once passed, since chart and runtime agreed, and those of the planted
+ * faults.
+ */
 const planted: Readonly<Record<string, AnyStateMachine>> = {
   'an illegal event is accepted': withChange(task, [...STARTED, 'states', 'working', 'on', 'message.received'], {
     target: 'working',
@@ -118,7 +121,10 @@ await t.test('planted mistakes of the task chart are found by the properties alo
   t.end()
 })
 
-/** Whether two charts rest in the same states, tell and send the same, and start their work with the same, on every walk. */
+/**
+ * Whether two charts rest in the same states, tell and send the same, and start their work with the same, on every
+ * walk.
+ */
 function isAlike(one: StateSpace, other: StateSpace): boolean {
   if (!isDeepStrictEqual(one.moments.map(seenAt), other.moments.map(seenAt))) return false
   const pairs: [number, number][] = [[0, 0]]

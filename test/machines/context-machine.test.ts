@@ -57,7 +57,10 @@ const CROWDED: Decision = { decision: 'crowded' }
 
 /** A task that stays as it is, whatever it hears, until its end is told to the context by the test. */
 const patient = Object.assign(taskMachine.provide({}), { transition: <Snapshot>(snapshot: Snapshot) => snapshot })
-/** A negotiation that lasts and stays as it is, whatever it hears, until what it decides is told to the context by the test. */
+/**
+ * A negotiation that lasts and stays as it is, whatever it hears, until what it decides is told to the context by the
+ * test.
+ */
 const lasting = Object.assign(negotiationMachine.provide({}), {
   transition: <Snapshot>(snapshot: Snapshot) => snapshot
 })
@@ -520,7 +523,10 @@ await t.test('a real negotiation runs in the context', async t => {
   t.strictSame(await factsOf(contextMachine), [crash], 'so is missing logic')
 })
 
-/** Checks all that came of the last event, live and restored: what was told, what was sent on, and who lives now; by default nothing and nobody. */
+/**
+ * Checks all that came of the last event, live and restored: what was told, what was sent on, and who lives now; by
+ * default nothing and nobody.
+ */
 function checkTurn(
   t: Test,
   chart: Chart,

@@ -50,7 +50,10 @@ const OPINIONS: Opinion[] = [
   { decision: 'failed' }
 ]
 
-/** What a request may be while nobody waits: words, terms, an answer to the offer that stands or to another, in time or when the offer has expired. */
+/**
+ * What a request may be while nobody waits: words, terms, an answer to the offer that stands or to another, in time or
+ * when the offer has expired.
+ */
 const ARRIVALS: Arrival[] = [
   { atMs: EARLY },
   { atMs: EARLY, proposes: proposed },
@@ -409,7 +412,10 @@ function chartOf(input: { rounds: number; waitingLimit: number }): Chart {
   }
 }
 
-/** What may come: each kind of request under the next free id, the news of a deal, and the ends of the author's logic while it runs. */
+/**
+ * What may come: each kind of request under the next free id, the news of a deal, and the ends of the author's logic
+ * while it runs.
+ */
 function arriving(requests: readonly Request[], children: readonly string[]): Arriving[] {
   const id = ['r1', 'r2', 'r3'].find(id => requests.every(({ callId }) => callId !== id)) ?? 'r0'
   return [

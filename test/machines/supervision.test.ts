@@ -13,7 +13,10 @@ import {
 const atMs = 10_000
 const periodMs = 5000
 
-/** Times as OTP's supervisor sees them: the period before a crash holds its own moment, not the moment at which it begins. */
+/**
+ * Times as OTP's supervisor sees them: the period before a crash holds its own moment, not the moment at which it
+ * begins.
+ */
 const [BEGIN, FIRST, LAST, NOW, AHEAD] = [atMs - periodMs, atMs - periodMs + 1, atMs - 1, atMs, atMs + 1]
 
 /** Restarts before a crash, and those of them that are within its period. */

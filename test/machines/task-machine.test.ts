@@ -91,7 +91,10 @@ const CASES: { [Type in Arriving['type']]: (Arriving & { type: Type })[] } = {
   'xstate.error.actor.work': [broke(new Error('secret')), broke(new A2AError('ContentTypeNotSupported'))]
 }
 
-/** A task whose queue never holds more than two messages, nor one message twice in a row, so that its configurations are finite. */
+/**
+ * A task whose queue never holds more than two messages, nor one message twice in a row, so that its configurations are
+ * finite.
+ */
 const chart: Chart = {
   machine: taskMachine.provide({ actors: { work: fromPromise<WorkOutcome, unknown>(() => new Promise(() => {})) } }),
   input: { taskId, contextId: 'c1' },
@@ -112,7 +115,8 @@ const walks = paths.map(({ turns }) => statesOf(turns))
 await t.test('on every path of the task chart', async t => testChartPaths(t, [chart]))
 await t.test('the compiled chart', async t => testCompiled(t, [chart]))
 
-// Properties hold also if nothing triggers them; this table demands that each event is tried in each state, and says all that it causes.
+// Properties hold also if nothing triggers them; this table demands that each event is tried in each state, and says
+// all that it causes.
 await t.test('each event has its effect in each state that is not terminal', async t => {
   const tells = 'an artifact',
     twice = 'an artifact, an artifact, COMPLETED',
@@ -179,7 +183,8 @@ await t.test('each event has its effect in each state that is not terminal', asy
   t.strictSame([...tried].toSorted(), fields.toSorted(), 'every field of the table was tried, and no other exists')
 })
 
-// Properties say what no walk does; this says also that each change of state that the protocol allows happens on some walk.
+// Properties say what no walk does; this says also that each change of state that the protocol allows happens on some
+// walk.
 await t.test('states follow one another only as the protocol allows (§4.1.3)', async t => {
   const [WORKING, INPUT, AUTH] = [
     'TASK_STATE_WORKING',
@@ -784,7 +789,10 @@ function lastOf(states: TaskState[]): TaskState {
   return last
 }
 
-/** What a turn did, in few words: the states and artifacts that it told, what it wants, and whether something went to the work, into the queue or among the recoveries. */
+/**
+ * What a turn did, in few words: the states and artifacts that it told, what it wants, and whether something went to
+ * the work, into the queue or among the recoveries.
+ */
 function deedsOf(turn: Turn, { context: { queue, recoveries } }: AnyMachineSnapshot): string {
   const tellings = turn.facts.map(fact => {
     if (isStatus(fact)) return fact.state.replace('TASK_STATE_', '')

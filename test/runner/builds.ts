@@ -21,13 +21,19 @@ const STAMPS = { library: 'dist/.library', page: 'dist/.page', release: 'dist/.r
 const PAGE = 'adapters/inspector/page'
 const CLIENT = 'adapters/client'
 
-/** Builds everything from nothing, with types checked: the package with its page and the tests. tap is built with the plugins of `.taprc` if they have changed. */
+/**
+ * Builds everything from nothing, with types checked: the package with its page and the tests. tap is built with the
+ * plugins of `.taprc` if they have changed.
+ */
 export async function buildAll(): Promise<void> {
   await run('npm', 'run', '--silent', 'build:test')
   await buildStaleTap()
 }
 
-/** Builds the package from nothing, with types checked. A `release` has no source maps, which lead to sources that the tarball does not have. */
+/**
+ * Builds the package from nothing, with types checked. A `release` has no source maps, which lead to sources that the
+ * tarball does not have.
+ */
 export async function buildPackage({ release }: { readonly release: boolean }): Promise<void> {
   const [library, page] = [stateOf(librarySources()), stateOf(pageSources())]
   if (release && isCurrent(STAMPS.release, library) && isCurrent(STAMPS.page, page)) return
@@ -52,7 +58,9 @@ export async function buildStale(parts: readonly PackagePart[]): Promise<void> {
   if (parts.includes('page')) await ifStale(STAMPS.page, pageSources(), runVite)
 }
 
-/** Builds the tests if they are older than their sources, without a check of types, and tap if its plugins have changed. */
+/**
+ * Builds the tests if they are older than their sources, without a check of types, and tap if its plugins have changed.
+ */
 export async function buildStaleTests(): Promise<void> {
   await Promise.all([
     ifStale('.build/.compiled', TESTED, () => run(...TSC, 'tsconfig.test.json', ...QUICKLY, '.build/.tsbuildinfo')),

@@ -7,7 +7,10 @@ import { compiled, testFiles } from './test-files.ts'
 /** How many busy processes take the cores. */
 const BUSY = 8
 
-/** The files that take longest in a whole run, by the time of the processor, but for those that take samples: a deep run would take too long beside busy processes. */
+/**
+ * The files that take longest in a whole run, by the time of the processor, but for those that take samples: a deep run
+ * would take too long beside busy processes.
+ */
 export const SLOWEST = [
   'cli-testing',
   'conformance',
@@ -35,8 +38,8 @@ export async function whileBusy<T>(run: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Runs test files, the slowest without names, on a machine that is busy: `npm run test:busy [-- NAME …]`, after `npm test` or
- * `npm run build:test`. A test that fails here waits for the clock instead of for what it is about.
+ * Runs test files, the slowest without names, on a machine that is busy: `npm run test:busy [-- NAME …]`, after `npm
+ * test` or `npm run build:test`. A test that fails here waits for the clock instead of for what it is about.
  */
 async function main(names: readonly string[]): Promise<number> {
   const files = [...new Set((names.length === 0 ? SLOWEST : names).flatMap(testFiles))]

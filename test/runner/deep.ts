@@ -6,8 +6,9 @@ import { runTap } from './run-tap.ts'
 import { allTestFiles, compiled } from './test-files.ts'
 
 /**
- * Tests more of what `npm test` takes samples of: `npm run test:deep`. Every test file that takes one is run with as much of it as catches
- * the planted faults, with `--all` with all there is. Then faults of changed files are planted (`npm run faults -- --changed`).
+ * Tests more of what `npm test` takes samples of: `npm run test:deep`. Every test file that takes one is run with as
+ * much of it as catches the planted faults, with `--all` with all there is. Then faults of changed files are planted
+ * (`npm run faults -- --changed`).
  */
 const SAMPLE = compiled('test/fixtures/sample.ts')
 const isAll = process.argv.includes('--all')

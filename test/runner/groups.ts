@@ -9,7 +9,10 @@ const FOLDER = '.build/groups'
 /** How many files share a process. */
 const MOST_FILES = 12
 
-/** What needs a process of its own: it ends or measures the process, changes what all of it shares, or uses what tap has once in each. */
+/**
+ * What needs a process of its own: it ends or measures the process, changes what all of it shares, or uses what tap has
+ * once in each.
+ */
 const ALONE = [
   /fixtures\/[a-z]+\/(?:compiled-guide|needs-sqlite|needs-postgres|without-peers|chromium)/,
   /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
@@ -20,8 +23,8 @@ const ALONE = [
 ]
 
 /**
- * Puts test files that may share a process into groups, and gives what is to be run: first the files that run alone. To start a
- * process under tap and to load everything there takes longer than most test files run.
+ * Puts test files that may share a process into groups, and gives what is to be run: first the files that run alone. To
+ * start a process under tap and to load everything there takes longer than most test files run.
  */
 export function grouped(files: readonly string[]): string[] {
   rmSync(FOLDER, { recursive: true, force: true })

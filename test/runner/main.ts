@@ -9,10 +9,11 @@ import { installSqlite } from './sqlite.ts'
 import { allTestFiles, compiled, testFiles } from './test-files.ts'
 
 /**
- * `npm test` builds everything and runs every test file, small ones in groups, with coverage. `npm test -- NAME …` runs the files of
- * these names or paths, after it has built what they need and what is stale. With `--complete` it fails if tests were left out or a
- * source is not covered whole, and else records what is covered. With `--busy` the slowest files run last, beside busy processes.
- * `--tap` prints TAP, with the report as comments at its end. Other options go to tap.
+ * `npm test` builds everything and runs every test file, small ones in groups, with coverage. `npm test -- NAME …` runs
+ * the files of these names or paths, after it has built what they need and what is stale. With `--complete` it fails if
+ * tests were left out or a source is not covered whole, and else records what is covered. With `--busy` the slowest
+ * files run last, beside busy processes. `--tap` prints TAP, with the report as comments at its end. Other options go
+ * to tap.
  */
 async function main(words: readonly string[]): Promise<number> {
   const [isComplete, isBusy] = ['--complete', '--busy'].map(option => words.includes(option))

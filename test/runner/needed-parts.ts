@@ -5,7 +5,10 @@ import type { PackagePart } from './builds.ts'
 /** What uses the page, or another file that browsers load. */
 const PAGE = /fixtures\/pages\/chromium|inspector\/page|dist\/browser/
 
-/** What uses the compiled library: its name, its folder, and whatever may load one of both in another process or from another file. */
+/**
+ * What uses the compiled library: its name, its folder, and whatever may load one of both in another process or from
+ * another file.
+ */
 const LIBRARY = /['/]taskchart\b|\bdist\/|examples\/|docs\/|README|tsImport|runBare|spawn|fork\(|execFile|new Worker/
 
 /** The parts of `dist` that a test file needs, as its text and that of the helpers it imports say. */

@@ -33,7 +33,9 @@ export interface ReportOptions {
   readonly mostLines: number
 }
 
-/** Tells a person of a run: a line for each folder as soon as its last file has ended, and the rest by {@link finish}. */
+/**
+ * Tells a person of a run: a line for each folder as soon as its last file has ended, and the rest by {@link finish}.
+ */
 export class Report {
   readonly runs: FileRun[] = []
   readonly print: ReportOptions['print']
@@ -55,7 +57,9 @@ export class Report {
       this.#options.print(this.#line(folder, ended, `${counted(ended.length, 'file')}, `))
   }
 
-  /** Prints what took long, what failed whole, what was left out and why, and the totals. Gives whether all have passed. */
+  /**
+   * Prints what took long, what failed whole, what was left out and why, and the totals. Gives whether all have passed.
+   */
   finish(): boolean {
     const { files, print } = this.#options
     this.#printFiles()

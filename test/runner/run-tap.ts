@@ -7,12 +7,18 @@ import type { Report } from './report.ts'
 const MOST_SAID = 100
 
 export interface TapOptions {
-  /** Options of tap. With `--tap` its TAP is printed as well, and what tests write to stderr, which is else kept until one fails. */
+  /**
+   * Options of tap. With `--tap` its TAP is printed as well, and what tests write to stderr, which is else kept until
+   * one fails.
+   */
   readonly options?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Runs compiled test files or groups of them with tap, and tells the report. Gives whether tap says that all have passed. */
+/**
+ * Runs compiled test files or groups of them with tap, and tells the report. Gives whether tap says that all have
+ * passed.
+ */
 export async function runTap(
   report: Report,
   entries: readonly string[],

@@ -2,10 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { createRequire, isBuiltin } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
-/** The package for Nodes without `node:sqlite`. The clone does not depend on it, since most machines have to compile it. */
+/**
+ * The package for Nodes without `node:sqlite`. The clone does not depend on it, since most machines have to compile it.
+ */
 const PACKAGE = 'better-sqlite3@12'
 
-/** Installs a SQLite where this Node has none of its own. Where it cannot be had, what needs it is left out of the tests. */
+/**
+ * Installs a SQLite where this Node has none of its own. Where it cannot be had, what needs it is left out of the
+ * tests.
+ */
 export function installSqlite(): void {
   if (hasSqlite()) return
   console.log(

@@ -8,7 +8,10 @@ export function allTestFiles(): string[] {
     .toSorted()
 }
 
-/** The test files that a name means, `websocket`, `adapters/websocket` or a path: those of this name, or else those that have it in theirs. */
+/**
+ * The test files that a name means, `websocket`, `adapters/websocket` or a path: those of this name, or else those that
+ * have it in theirs.
+ */
 export function testFiles(name: string): string[] {
   const all = allTestFiles()
   const wanted = name.replace(/^\.\/|^\.build\//, '').replace(/(\.test)?\.[jt]s$/, '')

@@ -112,7 +112,9 @@ function eventsOf(names: string, taskId = 't1', first = 1): TaskEvent[] {
   return names.split(' ').map((name, index) => ({ taskId, generation: first + index, update: update(name, taskId) }))
 }
 
-/** A watch that is told events as a runtime with a fault might tell them. `stored` are the earlier events of all tasks. */
+/**
+ * A watch that is told events as a runtime with a fault might tell them. `stored` are the earlier events of all tasks.
+ */
 function watching(
   properties: Readonly<Record<string, Property>>,
   stored: () => Promise<TaskEvent[]> = () => Promise.resolve([])

@@ -95,14 +95,22 @@ interface Door {
   readonly name: string
   /** Good values of everything that it takes. */
   readonly samples: readonly Json[]
-  /** Sends the text of a changed value of a sample, and resolves with the answer as text, which begins with `refused` where that is not in it. */
+  /**
+   * Sends the text of a changed value of a sample, and resolves with the answer as text, which begins with `refused`
+   * where that is not in it.
+   */
   readonly send: (text: string, sample: Json) => Promise<string>
 }
 
-/** How many inputs of each door `npm test` takes. A deep run takes every one with one change, a whole one as many again with up to four. */
+/**
+ * How many inputs of each door `npm test` takes. A deep run takes every one with one change, a whole one as many again
+ * with up to four.
+ */
 const SAMPLE = 40
 
-/** Answers that blame the server. A body that is no message of protobuf is what grpc-js itself answers with INTERNAL. */
+/**
+ * Answers that blame the server. A body that is no message of protobuf is what grpc-js itself answers with INTERNAL.
+ */
 const WRONG =
   /"code":\s*(?:-32603|"InternalError")|^refused with (?:50[02-9]|the close code (?:1006|1011)|UNKNOWN|INTERNAL: (?!.*deserializ))/im
 
@@ -452,7 +460,10 @@ function overHttp(url: string, version?: string): Door['send'] {
     })
 }
 
-/** A REST request whose parts are put together from the text: its members are those of `Rest`, as far as they can be sent. */
+/**
+ * A REST request whose parts are put together from the text: its members are those of `Rest`, as far as they can be
+ * sent.
+ */
 function overRest(url: string, version?: string): Door['send'] {
   return (text, sample) => {
     const parts = JSON.parse(text.replace('1e400', '1e308')) as Json
@@ -509,7 +520,10 @@ function webSocketOf(version: string): Opening {
   }
 }
 
-/** Sends a frame over a connection, which is opened again when it was closed, then a good one, and reads until that one is answered. */
+/**
+ * Sends a frame over a connection, which is opened again when it was closed, then a good one, and reads until that one
+ * is answered.
+ */
 function overWebSocket(t: Test, url: string, { last, isAnswer, ...opening }: Opening): Door['send'] {
   let open: WebSocket | undefined
   t.teardown(() => open?.terminate())
@@ -557,7 +571,10 @@ async function connected(
 
 type Encoding = { readonly path: string; readonly requestSerialize: (value: never) => Buffer }
 
-/** The bytes of a message whose JSON is changed, as far as protobuf can say that, with one byte changed that the text chooses. */
+/**
+ * The bytes of a message whose JSON is changed, as far as protobuf can say that, with one byte changed that the text
+ * chooses.
+ */
 function overGrpc(t: Test, address: string): Door['send'] {
   const client = new Client(address, credentials.createInsecure())
   t.teardown(() => client.close())

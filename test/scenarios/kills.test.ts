@@ -80,7 +80,10 @@ async function killedInTurn(t: Test, agent: AgentName, points: readonly KillPoin
   t.fail(`it did not come to ${points.slice(host.kills).join(', ')}`)
 }
 
-/** Has the same conversation again and again, with the process killed the first time that it comes to a point, the second, … until it does not come there so often. */
+/**
+ * Has the same conversation again and again, with the process killed the first time that it comes to a point, the
+ * second, … until it does not come there so often.
+ */
 async function killedEverywhere(t: Test, agent: AgentName, point: KillPoint): Promise<void> {
   for (let n = 1; n <= ENOUGH; n += 1) {
     const { kills, wrong } = await killedOnce(agent, `${point} ${n}`)

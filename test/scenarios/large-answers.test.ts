@@ -36,7 +36,10 @@ import { TestClock } from '../fixtures/runtime/test-clock.ts'
 /** A text that is hard to cut: escapes, and characters of two units. */
 const hard = '"\n\u{1f600}é'.repeat(20_000)
 
-/** Work with a large task: artifacts of several chunks, words, questions and answers; it waits at the end until it is canceled. */
+/**
+ * Work with a large task: artifacts of several chunks, words, questions and answers; it waits at the end until it is
+ * canceled.
+ */
 const large: WorkFunction = async ({ ask, emit: tell }) => {
   for (let i = 0; i < 2400; i += 1)
     tell(artifact({ artifactId: `a${i % 2}`, parts: [data({ i, text: 'x'.repeat(1000) })] }, { append: i > 1 }))

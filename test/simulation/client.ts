@@ -20,7 +20,10 @@ export interface ClientOptions {
 /** How long a client looks for a server that is gone: longer than any is, here. */
 const GIVE_UP_AFTER_MS = 3_600_000
 
-/** A client of the agent: our own client's code on a connection of the simulated network, with a note of all that comes back. */
+/**
+ * A client of the agent: our own client's code on a connection of the simulated network, with a note of all that comes
+ * back.
+ */
 export class Client {
   readonly principal: string
   readonly #calls: ClientCalls

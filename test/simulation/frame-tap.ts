@@ -20,7 +20,10 @@ interface Told {
 
 const STREAMING: readonly (string | undefined)[] = ['SendStreamingMessage', 'SubscribeToTask']
 
-/** Listens to the frames of one connection: no request has two answers, no answer is without a request, and none tells what is not written yet. */
+/**
+ * Listens to the frames of one connection: no request has two answers, no answer is without a request, and none tells
+ * what is not written yet.
+ */
 export class FrameTap {
   readonly #name: string
   readonly #journal: Journal

@@ -16,7 +16,9 @@ const FOLLOWING: Readonly<Partial<Record<TaskState, readonly TaskState[]>>> = {
   TASK_STATE_AUTH_REQUIRED: ['TASK_STATE_WORKING', ...ENDS]
 }
 
-/** Whether a task in a state (none: it does not exist yet) may come into the next, or without one may tell an artifact. */
+/**
+ * Whether a task in a state (none: it does not exist yet) may come into the next, or without one may tell an artifact.
+ */
 export function mayFollow(state: TaskState | undefined, next: TaskState | undefined): boolean {
   if (state === undefined) return next === 'TASK_STATE_SUBMITTED'
   if (next === undefined) return !isTerminal(state) && state !== 'TASK_STATE_SUBMITTED'

@@ -13,7 +13,9 @@ export interface Effects {
 
 /** What the works of one process can do to the outside. */
 export interface Reach {
-  /** Does something that may be done once only, for a step of a task: with one key always. Gives the number of the try. */
+  /**
+   * Does something that may be done once only, for a step of a task: with one key always. Gives the number of the try.
+   */
   effect(taskId: string, at: number, idempotencyKey: string): Promise<number>
   /** Takes some time, of which nothing is left after a restart. */
   busy(ms: number): Promise<void>

@@ -36,8 +36,9 @@ export function brief({ update }: Pick<TaskEvent, 'update'>): string {
 }
 
 /**
- * The whole of A2A as far as these agents use it: what events a task has, given the messages that it took and met. Where more
- * than one thing may rightly be told (the number of a try, an authorization), what was told decides, if it may be.
+ * The whole of A2A as far as these agents use it: what events a task has, given the messages that it took and met.
+ * Where more than one thing may rightly be told (the number of a try, an authorization), what was told decides, if it
+ * may be.
  */
 export function courseOf(
   { events: told, messages: [opening, ...messages] }: LedgerTask,
@@ -148,7 +149,10 @@ function statusText({ message, timestamp = '' }: Task['status']): string {
   return `${timestamp} ${message ? textOf(message) : ''}`
 }
 
-/** Compares a task with its course, when all is quiet. `early`: how much two clocks may differ, in milliseconds. Gives what is wrong. */
+/**
+ * Compares a task with its course, when all is quiet. `early`: how much two clocks may differ, in milliseconds. Gives
+ * what is wrong.
+ */
 export function departureFrom(
   { events, notBefore, waits }: Course,
   task: LedgerTask,

@@ -3,8 +3,8 @@ const MOST_TURNS = 5_000
 
 /**
  * Resolves when nothing moves any more but by time: no promise is to be settled, no immediate is set, and nothing that
- * `isBusy` knows of is under way outside. Rejects if that never comes. Two turns of the event loop without an immediate show it: between them every
- * promise that could be settled was.
+ * `isBusy` knows of is under way outside. Rejects if that never comes. Two turns of the event loop without an immediate
+ * show it: between them every promise that could be settled was.
  */
 export async function atRest(isBusy: () => boolean): Promise<void> {
   let turns = 0

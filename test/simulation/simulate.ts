@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util'
 import { runSeed } from './simulation.ts'
 
 /**
- * Runs seeds from the command line: `--seed N` the first of them, `--runs N` how many, `--nodes N` with so many nodes of a cluster,
- * `--verbose` with every line of every
- * world's journal. The first that fails ends it, with the shortest way there and the command that shows it again.
+ * Runs seeds from the command line: `--seed N` the first of them, `--runs N` how many, `--nodes N` with so many nodes
+ * of a cluster, `--verbose` with every line of every world's journal. The first that fails ends it, with the shortest
+ * way there and the command that shows it again.
  */
 const { values } = parseArgs({
   options: {

@@ -12,7 +12,10 @@ import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
 /** So many find each fault that docs/simulation.md says is found. */
 const FINDING = 200
 
-/** The seeds, of which `npm test` takes some. `npm run simulate -- --seed N --runs N` runs others, and shows one that failed. */
+/**
+ * The seeds, of which `npm test` takes some. `npm run simulate -- --seed N --runs N` runs others, and shows one that
+ * failed.
+ */
 const SEEDS = Array.from({ length: IS_DEEP && !IS_WHOLE ? FINDING : 2000 }, (_, seed) => seed)
 const SEEDS_TWICE = SEEDS.slice(0, IS_WHOLE ? 30 : IS_DEEP ? 10 : 2)
 const SEEDS_ON_DISK = SEEDS.slice(0, IS_WHOLE ? 15 : IS_DEEP ? 6 : 1)

@@ -12,8 +12,8 @@ const CUT_OFF = /It is unknown whether the agent received it/
 const UNKNOWN = /It is unknown whether the request was carried out/
 
 /**
- * Holds a world in which all is quiet against the model: every task, every request, and all that was ever seen. `isOver`:
- * every task has ended by now, so that nothing is to be waited for any more.
+ * Holds a world in which all is quiet against the model: every task, every request, and all that was ever seen.
+ * `isOver`: every task has ended by now, so that nothing is to be waited for any more.
  */
 export function judge(world: World, { isOver }: { readonly isOver: boolean }): void {
   for (const task of world.ledger.tasks.values()) judgeTask(world, task)

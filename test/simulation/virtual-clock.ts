@@ -33,8 +33,8 @@ export interface Pace {
 }
 
 /**
- * Time that passes only when it is told to: from timer to timer, and after each of them until everything that follows from
- * it has come to rest. Timers of one moment fire as they were set.
+ * Time that passes only when it is told to: from timer to timer, and after each of them until everything that follows
+ * from it has come to rest. Timers of one moment fire as they were set.
  */
 export class VirtualClock {
   #nowMs = START_MS

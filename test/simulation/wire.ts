@@ -29,7 +29,10 @@ export interface WireOptions {
   readonly tapped: (to: 'server' | 'client', frame: string) => void
 }
 
-/** One WebSocket connection as both of its ends see it, without any bytes: frames arrive late and in order, or never, and either end may hear late that the other is gone. */
+/**
+ * One WebSocket connection as both of its ends see it, without any bytes: frames arrive late and in order, or never,
+ * and either end may hear late that the other is gone.
+ */
 export class Wire {
   /** The end of the client, as its code has it. */
   readonly client: ClientSocket

@@ -225,7 +225,10 @@ export class World {
     this.violations.check()
   }
 
-  /** Lets time pass until something is over, at most a minute. Nothing else waits for more than time, so a world cannot stall. */
+  /**
+   * Lets time pass until something is over, at most a minute. Nothing else waits for more than time, so a world cannot
+   * stall.
+   */
   async #passUntil(what: string, over: Promise<unknown>): Promise<void> {
     const wait = { isOver: false }
     over.then(

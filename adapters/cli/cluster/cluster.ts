@@ -126,7 +126,10 @@ async function startLocal(file: string, port: number, { cwd, stderr }: Io): Prom
   return startPostgres(resolve(cwd, clusterFolder(file)), port)
 }
 
-/** Starts the processes of all nodes. The password of the database is in their environment, since everyone can read their arguments. */
+/**
+ * Starts the processes of all nodes. The password of the database is in their environment, since everyone can read
+ * their arguments.
+ */
 function startNodes(
   {
     file,
@@ -183,7 +186,10 @@ async function settled(
   return { served, status }
 }
 
-/** Reports the end of a node. Resolves when the user stops the command. Throws CommandError when all nodes or the database have ended, or one has not begun to serve. */
+/**
+ * Reports the end of a node. Resolves when the user stops the command. Throws CommandError when all nodes or the
+ * database have ended, or one has not begun to serve.
+ */
 async function watched(
   nodes: readonly NodeProcess[],
   local: LocalPostgres | undefined,
@@ -228,7 +234,10 @@ export interface ShownCluster {
   readonly needsKey: boolean
 }
 
-/** The output of `cluster` on a terminal: the nodes, a line that sends a message, and a line that kills the node that works on it. */
+/**
+ * The output of `cluster` on a terminal: the nodes, a line that sends a message, and a line that kills the node that
+ * works on it.
+ */
 export function clusterText({ card }: Agent, { nodes, status, database, data, file, needsKey }: ShownCluster): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
   const rows = nodes.map(({ url, page, node, pid }, i) => [`  node ${i + 1}`, url, page, String(pid), node])

@@ -31,7 +31,10 @@ export interface LocalPostgres {
   stop(): Promise<void>
 }
 
-/** Starts a server on a port of 127.0.0.1, with its data in a folder, created if needed. Throws CommandError if that is impossible. */
+/**
+ * Starts a server on a port of 127.0.0.1, with its data in a folder, created if needed. Throws CommandError if that is
+ * impossible.
+ */
 export async function startPostgres(folder: string, port: number, machine?: Machine): Promise<LocalPostgres> {
   const programs = findPostgres(machine)
   if (typeof programs === 'string')

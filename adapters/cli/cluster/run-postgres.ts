@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 
 /**
- * The process that runs PostgreSQL, with its program, user, folder and arguments as JSON. It shuts the server down when its own parent lets it go, or
- * ends without a word. The server has a process group of its own, so Ctrl-C reaches the nodes first.
+ * The process that runs PostgreSQL, with its program, user, folder and arguments as JSON. It shuts the server down when
+ * its own parent lets it go, or ends without a word. The server has a process group of its own, so Ctrl-C reaches the
+ * nodes first.
  */
 const { program, args, user, folder } = JSON.parse(String(process.argv[2])) as {
   readonly program: string

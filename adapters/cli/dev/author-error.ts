@@ -5,7 +5,10 @@ import { redactValue, redactedText } from '../../../runtime/ports/logger.ts'
 import { thrownText } from '../text/terminal.ts'
 import { LOAD } from './fresh-module-hooks.ts'
 
-/** The folders of taskchart's code, compiled and, in a clone with source maps, as written: its frames are of no use to an author. */
+/**
+ * The folders of taskchart's code, compiled and, in a clone with source maps, as written: its frames are of no use to
+ * an author.
+ */
 const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../../../../runtime/'].map(folder =>
   fileURLToPath(new URL(folder, import.meta.url))
 )
@@ -14,8 +17,8 @@ const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../
 const MOST_CAUSES = 3
 
 /**
- * An error of the author's code as text without secrets: its message, the stack frames in the author's own files, relative to `cwd`, and
- * the source lines of the first one. Node and tsx map the frames to the source.
+ * An error of the author's code as text without secrets: its message, the stack frames in the author's own files,
+ * relative to `cwd`, and the source lines of the first one. Node and tsx map the frames to the source.
  */
 export function authorErrorText(error: unknown, cwd: string): string {
   const shown = redactValue(error)
@@ -88,7 +91,9 @@ interface SourcePlace {
   readonly column: number
 }
 
-/** The lines around a position, without secrets, with a mark at the column; `undefined` if the file has no such line. */
+/**
+ * The lines around a position, without secrets, with a mark at the column; `undefined` if the file has no such line.
+ */
 function sourceLines({ path, line, column }: SourcePlace): string | undefined {
   const lines = linesOf(path)
   if (lines[line - 1] === undefined) return undefined

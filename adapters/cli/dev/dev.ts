@@ -90,7 +90,10 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** The settings with a log of text that leaves out the errors of the author's code, which the task log prints with their places in the source. */
+/**
+ * The settings with a log of text that leaves out the errors of the author's code, which the task log prints with their
+ * places in the source.
+ */
 function withoutAuthorErrors(settings: ServeSettings): ServeSettings {
   if (settings.log === 'json') return settings
   const { logger } = settings
@@ -101,7 +104,10 @@ function withoutAuthorErrors(settings: ServeSettings): ServeSettings {
   return { ...settings, runtimeOptions: module => ({ ...settings.runtimeOptions(module), logger: quiet }) }
 }
 
-/** Serves the agent, and its reloaded versions, until the signal aborts; then parks its work. Throws if the store has failed. */
+/**
+ * Serves the agent, and its reloaded versions, until the signal aborts; then parks its work. Throws if the store has
+ * failed.
+ */
 async function serve(
   module: AgentModule,
   reloader: Reloader,
@@ -190,7 +196,10 @@ async function serve(
   broken.throwIfAborted()
 }
 
-/** The maximum time for the last commits of a replaced agent, and then for its stop. Slower cleanup continues beside the new agent. */
+/**
+ * The maximum time for the last commits of a replaced agent, and then for its stop. Slower cleanup continues beside the
+ * new agent.
+ */
 const SETTLE_MS = 200
 const STOP_MS = 200
 
@@ -214,9 +223,9 @@ export interface DevServed extends Served {
   /** The runtime of the newest agent. */
   readonly runtime: Runtime
   /**
-   * Serves another agent on the same port and over the same store. Its tasks are restored as after a restart. Clients reconnect
-   * and resume, and inspector pages remain connected. Rejects, and changes nothing, if the module's exports conflict with the
-   * options of the command.
+   * Serves another agent on the same port and over the same store. Its tasks are restored as after a restart. Clients
+   * reconnect and resume, and inspector pages remain connected. Rejects, and changes nothing, if the module's exports
+   * conflict with the options of the command.
    */
   replace(module: AgentModule): Promise<void>
 }

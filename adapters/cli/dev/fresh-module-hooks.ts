@@ -2,8 +2,9 @@ import type { InitializeHook, ResolveHook } from 'node:module'
 import type { MessagePort } from 'node:worker_threads'
 
 /*
- * Runs in Node's thread for module hooks, which `reloader.ts` registers. The URL of a reloaded module carries the number of
- * that load. The hook passes the number on to its imports, transitively, except to packages and to taskchart itself.
+ * Runs in Node's thread for module hooks, which `reloader.ts` registers. The URL of a reloaded module carries the
+ * number of that load. The hook passes the number on to its imports, transitively, except to packages and to taskchart
+ * itself.
  */
 
 export interface HookData {
@@ -32,7 +33,8 @@ export const initialize: InitializeHook<HookData> = given => {
 export const resolve: ResolveHook = async (specifier, context, next) => {
   const resolved = await next(specifier, context)
   const load = loadIn(specifier) ?? loadIn(context.parentURL)
-  // tsx appends a suffix to files that it loads as CommonJS. It is removed, since such a module would be loaded only once.
+  // tsx appends a suffix to files that it loads as CommonJS. It is removed, since such a module would be loaded only
+  // once.
   const [file = ''] = resolved.url.split(/\?|%3F/)
   if (!data || load === null || load === undefined || !file.startsWith('file:') || file.includes('/node_modules/'))
     return resolved

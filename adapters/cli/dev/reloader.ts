@@ -21,8 +21,8 @@ interface ReloadListener {
 export const SLOW_LOAD_MS = 5000
 
 /**
- * Loads an agent's module, and again whenever it or an import is saved. A load that is in progress then is abandoned, since it may
- * never end. Loaded modules are reported one at a time.
+ * Loads an agent's module, and again whenever it or an import is saved. A load that is in progress then is abandoned,
+ * since it may never end. Loaded modules are reported one at a time.
  */
 export class Reloader {
   readonly #file: string
@@ -102,7 +102,10 @@ function slowText(file: string): string {
   return `${file} is not loaded after ${SLOW_LOAD_MS / 1000} s. Look for an await at the top level of a module that never ends, and save that module again.`
 }
 
-/** The place of the first syntax error in these JavaScript files, with its source line. Older Nodes do not report it. Empty without one. */
+/**
+ * The place of the first syntax error in these JavaScript files, with its source line. Older Nodes do not report it.
+ * Empty without one.
+ */
 export async function syntaxPlace(files: Iterable<string>): Promise<string> {
   for (const file of files) {
     if (!/\.[cm]?js$/.test(file)) continue
@@ -129,8 +132,8 @@ let hasTsx = false
 const { cache } = createRequire(import.meta.url)
 
 /**
- * Loads modules and their imports again on every call, except packages. Records the files of the last load, even of one that failed
- * or never ends, so that they can be watched.
+ * Loads modules and their imports again on every call, except packages. Records the files of the last load, even of one
+ * that failed or never ends, so that they can be watched.
  */
 export class FreshModules {
   readonly #found: (file: string) => void
@@ -235,7 +238,10 @@ export class FileWatch {
     this.#changed = changed
   }
 
-  /** Replaces the set of watched files. `isAny` also reports new files and folders beside them, such as an import that was missing. */
+  /**
+   * Replaces the set of watched files. `isAny` also reports new files and folders beside them, such as an import that
+   * was missing.
+   */
   watch(files: ReadonlySet<string>, isAny: boolean): void {
     this.#files = new Set(files)
     this.#isAny = isAny

@@ -85,7 +85,10 @@ const BIN = fileURLToPath(new URL('../bin.js', import.meta.url))
 /** The maximum length of a reported error. */
 const LONGEST_ERROR = 2000
 
-/** Runs a command of taskchart for the page of `taskchart dev`: in a process of its own, which loads the module as it is saved. */
+/**
+ * Runs a command of taskchart for the page of `taskchart dev`: in a process of its own, which loads the module as it is
+ * saved.
+ */
 class CommandRun {
   readonly #args: readonly string[]
   #child: ChildProcess | undefined
@@ -94,7 +97,10 @@ class CommandRun {
     this.#args = args
   }
 
-  /** Starts it, unless it runs. Gives each line of its output, and at its end the end of its errors. Returns whether it has started. */
+  /**
+   * Starts it, unless it runs. Gives each line of its output, and at its end the end of its errors. Returns whether it
+   * has started.
+   */
   start(line: (text: string) => void, ended: (errors: string) => void): boolean {
     if (this.#child) return false
     const child = spawn(process.execPath, [BIN, ...this.#args], { stdio: ['ignore', 'pipe', 'pipe'] })

@@ -110,7 +110,10 @@ export async function mayWrite(path: string): Promise<boolean> {
   )
 }
 
-/** Whether a server could use the file or database of a store, or create the file. `isWritable` returns whether this user may write a path. */
+/**
+ * Whether a server could use the file or database of a store, or create the file. `isWritable` returns whether this
+ * user may write a path.
+ */
 export async function databaseFinding(
   db: string,
   { cwd }: Pick<Io, 'cwd'>,

@@ -18,8 +18,8 @@ export interface Examined extends Pick<AgentPlace, 'url' | 'access'> {
 }
 
 /**
- * Whether an agent can be used, and what is odd about it: its card, its clock, and calls that change nothing. With a text, one message
- * is sent.
+ * Whether an agent can be used, and what is odd about it: its card, its clock, and calls that change nothing. With a
+ * text, one message is sent.
  */
 export async function* urlFindings(examined: Examined, io: Io): AsyncGenerator<CheckResult, void, undefined> {
   const oddities = collectOddities()
@@ -139,7 +139,10 @@ function isUnsupported({ code }: A2AError): boolean {
 /** Errors that are not about the method. The extended card may need a key of its own. */
 const UNREACHED: readonly ErrorCode[] = ['Unauthenticated', 'Forbidden', 'Overloaded', 'RateLimited']
 
-/** Whether a connection and calls succeed, and what is odd about them. The first call that does not reach the agent is the last. */
+/**
+ * Whether a connection and calls succeed, and what is odd about them. The first call that does not reach the agent is
+ * the last.
+ */
 async function callFindings(
   place: Examined,
   { capabilities }: AgentCard,

@@ -12,13 +12,19 @@ const COMMAND_PROCESS = fileURLToPath(new URL('./command-process.js', import.met
 /** The time that a command has to end by itself after a signal. */
 const GRACE_MS = 500
 
-/** Whether a command explores a chart, so that it receives no signal while it computes. A test of a server waits, and receives them. */
+/**
+ * Whether a command explores a chart, so that it receives no signal while it computes. A test of a server waits, and
+ * receives them.
+ */
 export function computesApart(args: readonly string[]): boolean {
   const [named] = args.filter((arg, i) => !arg.startsWith('-') && args[i - 1] !== '--color')
   return COMMANDS.some(({ name, computes }) => computes && name === named) && !args.some(isUrl)
 }
 
-/** Runs a command in a process of its own, with the streams of this one. Resolves with its exit code, less than a second after a signal. */
+/**
+ * Runs a command in a process of its own, with the streams of this one. Resolves with its exit code, less than a second
+ * after a signal.
+ */
 export async function runApart(args: readonly string[]): Promise<number> {
   const child = spawn(process.execPath, [...process.execArgv, COMMAND_PROCESS, ...args], { stdio: 'inherit' })
   const end = () => void child.kill('SIGKILL')

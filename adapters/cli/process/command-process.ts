@@ -33,7 +33,8 @@ void run()
 
 async function run(): Promise<void> {
   const exitCode = await main(process.argv.slice(2), io)
-  // The command is done: open handles of the author's code must not keep the process alive, nor its errors change the exit code.
+  // The command is done: open handles of the author's code must not keep the process alive, nor its errors change the
+  // exit code.
   for (const trouble of ['unhandledRejection', 'uncaughtException'] as const) process.on(trouble, () => {})
   // Exits only after both streams are flushed.
   stdout.write('', error => (error ? lost(error) : stderr.write('', () => process.exit(exitCode))))
@@ -47,7 +48,10 @@ function stuck(): void {
   )
 }
 
-/** Ends the process, because its results cannot be written. A reader such as `head` may close the pipe early: the rest is not needed then. */
+/**
+ * Ends the process, because its results cannot be written. A reader such as `head` may close the pipe early: the rest
+ * is not needed then.
+ */
 function lost(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE')
     process.stderr.write(

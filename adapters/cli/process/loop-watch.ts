@@ -16,8 +16,8 @@ interface WatchParts {
 }
 
 /**
- * Logs when the event loop was blocked for more than a second, which it measures by a late timer. As an observer of the runtime it
- * knows which task got control last. If that task ran for most of the delay, the log line names it.
+ * Logs when the event loop was blocked for more than a second, which it measures by a late timer. As an observer of the
+ * runtime it knows which task got control last. If that task ran for most of the delay, the log line names it.
  */
 export class LoopWatch implements Observer {
   readonly #clock: Clock

@@ -13,7 +13,10 @@ interface SignalSource {
 /** The exit codes of a process that stops at once: 128 + the number of the signal. */
 const AT_ONCE = { SIGINT: 130, SIGTERM: 143 } as const
 
-/** npm forwards a signal that the terminal or a supervisor has already sent to this process. Within this time both count as one. */
+/**
+ * npm forwards a signal that the terminal or a supervisor has already sent to this process. Within this time both count
+ * as one.
+ */
 const SAME_SIGNAL_MS = 500
 
 /** Aborts at the first SIGINT or SIGTERM. The second calls `exit` with its code. */
@@ -46,7 +49,10 @@ interface RejectionSource {
   off(event: 'unhandledRejection', listener: (error: unknown) => void): unknown
 }
 
-/** Logs unhandled rejections of an author's code, so that they do not end the process. Returns the function that undoes it. */
+/**
+ * Logs unhandled rejections of an author's code, so that they do not end the process. Returns the function that undoes
+ * it.
+ */
 export function surviveRejections(source: RejectionSource, logger: Logger): () => void {
   const listener = (error: unknown) =>
     logger.error('the agent has a promise that rejects and is not awaited', { error })
@@ -70,9 +76,10 @@ interface Parked {
 }
 
 /**
- * Parks the work of a served agent. It refuses new connections, and stores and delivers pending events. Within a second it
- * notifies the clients that the server restarts. Work is stopped; with a persistent store it continues when that is opened again.
- * Work whose task has ended may finish its cleanup. Resolves within 9 seconds, even if the author's code or the store blocks.
+ * Parks the work of a served agent. It refuses new connections, and stores and delivers pending events. Within a second
+ * it notifies the clients that the server restarts. Work is stopped; with a persistent store it continues when that is
+ * opened again. Work whose task has ended may finish its cleanup. Resolves within 9 seconds, even if the author's code
+ * or the store blocks.
  */
 export async function park({ served, runtime, clock, logger, flush }: Parked): Promise<void> {
   killPoint('parking')
@@ -81,7 +88,8 @@ export async function park({ served, runtime, clock, logger, flush }: Parked): P
   await within(clock, SETTLE_MS, runtime.settled())
   // Lets the answers to the last commits be written.
   await setImmediate()
-  // The server closes first, so that clients receive the restart, not the ends of calls and streams by a closing runtime.
+  // The server closes first, so that clients receive the restart, not the ends of calls and streams by a closing
+  // runtime.
   const closed = [served.close(), runtime.close()].map(closing =>
     closing.catch((error: unknown) => logger.error('not everything could be closed', { error }))
   )

@@ -32,8 +32,8 @@ function pipedInput(input: Input): LineInput {
 type TypedKey = readonly [text: string | undefined, key: Key]
 
 /**
- * One reader for each line: between lines the terminal is as usual, so that Ctrl-C is a signal. The keys behind a line that came with
- * it, as in a pasted text, belong to the next ones.
+ * One reader for each line: between lines the terminal is as usual, so that Ctrl-C is a signal. The keys behind a line
+ * that came with it, as in a pasted text, belong to the next ones.
  */
 function terminalInput(input: Input, output: NodeJS.WritableStream, interrupt: () => void): LineInput {
   let history: string[] = []
@@ -81,8 +81,8 @@ function terminalInput(input: Input, output: NodeJS.WritableStream, interrupt: (
 }
 
 /**
- * The output of `process.stdout`. If that is a file, Node's stream writes once, and drops without an error what a full disk did not
- * take, so the file is written here. `lost` receives the error.
+ * The output of `process.stdout`. If that is a file, Node's stream writes once, and drops without an error what a full
+ * disk did not take, so the file is written here. `lost` receives the error.
  */
 export function wholeOutput(
   stream: NodeJS.WritableStream & { readonly fd: number },

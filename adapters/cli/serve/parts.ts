@@ -26,8 +26,8 @@ import { formatSendCommand } from '../text/format.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal.ts'
 
 /**
- * Opens the store of `--db`: a SQLite file or a `postgres:` URL; without it, a store in memory. `broken` aborts with the reason if the store fails
- * for good.
+ * Opens the store of `--db`: a SQLite file or a `postgres:` URL; without it, a store in memory. `broken` aborts with
+ * the reason if the store fails for good.
  */
 export async function openStore(
   db: string | undefined,
@@ -62,7 +62,10 @@ export interface NodePlace {
   readonly node: string | undefined
 }
 
-/** The store of a server, and its node if it is one of a cluster. `broken` aborts with the reason if the store fails for good. */
+/**
+ * The store of a server, and its node if it is one of a cluster. `broken` aborts with the reason if the store fails for
+ * good.
+ */
 export interface OpenedStore {
   readonly store: Store
   readonly broken: AbortSignal
@@ -93,7 +96,10 @@ export async function listenForNodes({ node }: OpenedStore, address = ''): Promi
   })
 }
 
-/** Validates `--node`. Throws a usage error for an address that is none, without a database, or without a secret where others could reach it. */
+/**
+ * Validates `--node`. Throws a usage error for an address that is none, without a database, or without a secret where
+ * others could reach it.
+ */
 export function checkNode({ db, node }: NodePlace, secret: string | undefined): void {
   if (node === undefined) return
   const url = URL.canParse(node) ? new URL(node) : undefined
@@ -150,8 +156,8 @@ function refuseLegacy(cause: unknown): never {
 type Load = () => Promise<{ readonly grpc: (address: GrpcAddress) => PortBinding }>
 
 /**
- * The gRPC binding for `--grpc PORT`. Throws CommandError if the optional peer packages are missing. `open` throws CommandError
- * if the port cannot be bound.
+ * The gRPC binding for `--grpc PORT`. Throws CommandError if the optional peer packages are missing. `open` throws
+ * CommandError if the port cannot be bound.
  */
 export async function grpcFor(
   address: GrpcAddress,
@@ -223,7 +229,10 @@ export interface ServedTelemetry {
   readonly flush: () => Promise<void>
 }
 
-/** OpenTelemetry, if the agent's module or a `node --import` has registered a provider of tracers or meters. Otherwise nothing is loaded. */
+/**
+ * OpenTelemetry, if the agent's module or a `node --import` has registered a provider of tracers or meters. Otherwise
+ * nothing is loaded.
+ */
 export async function registeredTelemetry(logger: Logger): Promise<ServedTelemetry | undefined> {
   if (!hasProvider()) return undefined
   const [{ openTelemetry }, { flushTelemetry }] = await Promise.all([

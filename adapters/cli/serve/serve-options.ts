@@ -82,7 +82,10 @@ export interface ServeSettings {
   readonly logger: Logger
   /** The form of the log. */
   readonly log: string
-  /** The runtime's settings for a module. Throws a usage error if options and exports conflict, or would expose the agent. */
+  /**
+   * The runtime's settings for a module. Throws a usage error if options and exports conflict, or would expose the
+   * agent.
+   */
   readonly runtimeOptions: (module: AgentModule) => RuntimeSettings
 }
 
@@ -99,7 +102,10 @@ export interface RuntimeSettings {
   readonly observeProperties?: boolean
 }
 
-/** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins besides `--origin`. */
+/**
+ * Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins
+ * besides `--origin`.
+ */
 export async function readServeArguments(
   args: readonly string[],
   io: Io,

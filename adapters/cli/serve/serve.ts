@@ -60,8 +60,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /**
- * Serves the agent until the signal aborts; then parks its work. Never binds the next port, since its clients use this one. Throws
- * if the store has failed.
+ * Serves the agent until the signal aborts; then parks its work. Never binds the next port, since its clients use this
+ * one. Throws if the store has failed.
  */
 async function serve(
   module: AgentModule,

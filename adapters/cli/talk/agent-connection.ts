@@ -51,7 +51,9 @@ export interface AgentPlace {
   readonly giveUpAfterMs?: number
 }
 
-/** The access that options and environment give. Throws a usage error for what no header can carry, without showing it. */
+/**
+ * The access that options and environment give. Throws a usage error for what no header can carry, without showing it.
+ */
 export function readAccess(
   { 'api-key': key, header, 'credential-origin': credentialOrigins }: AccessValues,
   env: Environment
@@ -129,7 +131,10 @@ export function inOptions(text: string): string {
   return text.replace('in credentialOrigins', 'with --credential-origin')
 }
 
-/** Adds advice to errors about a missing, wrong or forbidden key. Over HTTP the first call reveals them. Other errors are unchanged. */
+/**
+ * Adds advice to errors about a missing, wrong or forbidden key. Over HTTP the first call reveals them. Other errors
+ * are unchanged.
+ */
 export function aboutKey(
   error: unknown,
   { url, access: { credentials } }: Pick<AgentPlace, 'url' | 'access'>

@@ -17,7 +17,10 @@ export type Given = {
   | { readonly data: JsonValue }
 )
 
-/** The parts of an artifact. If it came in chunks (`isChunked`), consecutive texts are joined, and so are chunks of the same file. */
+/**
+ * The parts of an artifact. If it came in chunks (`isChunked`), consecutive texts are joined, and so are chunks of the
+ * same file.
+ */
 export function artifactParts({ artifactId, name = artifactId, parts }: Artifact, isChunked: boolean): Given[] {
   const all = parts.map(part => given(part, name))
   if (!isChunked) return all
@@ -65,8 +68,8 @@ function joinParts(first: Given, second: Given): Given | undefined {
 }
 
 /**
- * Saves a result in a folder, which it creates, and resolves with the path relative to `folder`'s parent. Names are made safe. Existing
- * files are never overwritten: the new one gets a number.
+ * Saves a result in a folder, which it creates, and resolves with the path relative to `folder`'s parent. Names are
+ * made safe. Existing files are never overwritten: the new one gets a number.
  */
 export async function saveGiven(given: Exclude<Given, { url: string }>, folder: string, cwd: string): Promise<string> {
   const name = nameOf(given)
@@ -148,8 +151,9 @@ const NAME_BYTES = 200
 const SEEN_CHARACTERS = 1000
 
 /**
- * Turns an untrusted name into a safe file name for every system. It has no path, no control or invisible characters, and nothing that
- * Windows reserves. It is neither hidden nor too long. Without an extension, it gets the extension of its media type.
+ * Turns an untrusted name into a safe file name for every system. It has no path, no control or invisible characters,
+ * and nothing that Windows reserves. It is neither hidden nor too long. Without an extension, it gets the extension of
+ * its media type.
  */
 export function safeFileName(name: string, mediaType?: string): string {
   const seen = seenPart(win32.basename(name))

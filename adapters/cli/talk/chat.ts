@@ -74,7 +74,10 @@ export class ChatLoop {
     this.#io = io
   }
 
-  /** Continues the last context, if there is one, and talks until the input ends. Resolves with the exit code of the last turn. */
+  /**
+   * Continues the last context, if there is one, and talks until the input ends. Resolves with the exit code of the
+   * last turn.
+   */
   async run(last: LastContext | undefined): Promise<number> {
     if (this.#io.input.isTerminal) this.#print('Each line is a message. /help lists other words. Ctrl-D ends the chat.')
     try {

@@ -54,8 +54,9 @@ interface Followed extends AgentPlace {
 }
 
 /**
- * Connects to an agent, prints the events of a stream until it ends, saves or prints the results, and prints the command that
- * continues. A stream that breaks off prints the command that watches its task. Resolves with the exit code.
+ * Connects to an agent, prints the events of a stream until it ends, saves or prints the results, and prints the
+ * command that continues. A stream that breaks off prints the command that watches its task. Resolves with the exit
+ * code.
  */
 export async function followTask(followed: Followed, io: Io): Promise<number> {
   return withAgent(followed, io, client => followWith(client, followed, io))
@@ -86,7 +87,10 @@ interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
   readonly isResult?: (artifact: Artifact, taskId: string) => boolean
 }
 
-/** Prints the events of a stream until it ends, and saves or prints the results. Records them in `watched`, also before it rejects. */
+/**
+ * Prints the events of a stream until it ends, and saves or prints the results. Records them in `watched`, also before
+ * it rejects.
+ */
 export async function showTurn(client: AgentClient, watched: StreamedEvents, turn: Turn, io: Io): Promise<void> {
   const reporter = reporterFor(watched, turn, io)
   const stopPrinting = printConnection(client, watched, reporter)
@@ -221,7 +225,10 @@ function receivedText({ name, chunks, bytes }: ArtifactProgress): string {
   return `${chunks > 1 ? `${chunks} chunks, ` : ''}${formatBytes(bytes)} of ${oneLine(name)}`
 }
 
-/** The target of the commands in hints: agent, binding, output folder, and what identifies the caller. Keys and values of headers are never printed. */
+/**
+ * The target of the commands in hints: agent, binding, output folder, and what identifies the caller. Keys and values
+ * of headers are never printed.
+ */
 interface HintTarget {
   readonly url: string
   readonly out: string | undefined
@@ -237,7 +244,10 @@ function answerHint({ contextId, task }: StreamedEvents, target: HintTarget): st
   )
 }
 
-/** Lines that show how to continue a context: an answer if its task waits for one, else a message that refers to the task. */
+/**
+ * Lines that show how to continue a context: an answer if its task waits for one, else a message that refers to the
+ * task.
+ */
 function continueHint(watched: StreamedEvents, target: HintTarget): string[] {
   const { contextId, task } = watched
   if (contextId === undefined) return []

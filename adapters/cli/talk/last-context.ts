@@ -14,7 +14,10 @@ export interface LastContext {
 /** How many URLs are remembered: the ones used last. */
 const MOST_URLS = 100
 
-/** The folder of last contexts: `taskchart/chats` below `XDG_STATE_HOME`, by default `~/.local/state`. `undefined` without a home. */
+/**
+ * The folder of last contexts: `taskchart/chats` below `XDG_STATE_HOME`, by default `~/.local/state`. `undefined`
+ * without a home.
+ */
 export function contextFolder({ XDG_STATE_HOME: state = '', HOME, USERPROFILE = '' }: Environment): string | undefined {
   const home = HOME ?? USERPROFILE
   if (isAbsolute(state)) return join(state, 'taskchart', 'chats')
@@ -22,8 +25,8 @@ export function contextFolder({ XDG_STATE_HOME: state = '', HOME, USERPROFILE = 
 }
 
 /**
- * Remembers the last context of a URL in a file that only its owner can read. Each URL has its own, so that two chats at a time do not
- * disturb each other. Its name is a digest, because a URL may contain a secret.
+ * Remembers the last context of a URL in a file that only its owner can read. Each URL has its own, so that two chats
+ * at a time do not disturb each other. Its name is a digest, because a URL may contain a secret.
  */
 export class ContextMemory {
   readonly #folder: string | undefined

@@ -64,7 +64,10 @@ function offerText({ terms, expiresAt }: Offer, nowMs: number): string {
   )
 }
 
-/** A message as text. Files are named only. Data is left out if there is text, since it is for programs; without a name it is one line of JSON. */
+/**
+ * A message as text. Files are named only. Data is left out if there is text, since it is for programs; without a name
+ * it is one line of JSON.
+ */
 export function messageText(message: Message): string {
   const hasText = message.parts.some(part => 'text' in part)
   const shown = messageParts(message).filter(given => !hasText || !('data' in given))
@@ -82,9 +85,9 @@ export function messageText(message: Message): string {
 const EXPECTS = 'expects: '
 
 /**
- * The lines to print for an event of a stream. An artifact has one line, not one per chunk, and answers are printed as results. The
- * first snapshot of a task that already has artifacts prints a line for each. A question whose message carries an answer
- * schema prints a line about it, cut to `columns`; 0 columns print none.
+ * The lines to print for an event of a stream. An artifact has one line, not one per chunk, and answers are printed as
+ * results. The first snapshot of a task that already has artifacts prints a line for each. A question whose message
+ * carries an answer schema prints a line about it, cut to `columns`; 0 columns print none.
  */
 export function progressLines(event: StreamResponse, columns: number): string[] {
   if ('message' in event) return []

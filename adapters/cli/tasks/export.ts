@@ -124,7 +124,9 @@ function summary({ exported, failures: { size: failed } }: Counts): string {
   return `${exported === 1 ? '1 task' : `${exported} tasks`} exported${failed === 0 ? '' : `, ${failed} left out`}`
 }
 
-/** Writes lines one at a time, each after the previous one is flushed, so that a slow reader does not fill the memory. */
+/**
+ * Writes lines one at a time, each after the previous one is flushed, so that a slow reader does not fill the memory.
+ */
 interface LineSink {
   write(line: string): Promise<void>
   /** Called once, at the end. `isWhole` is false if lines are missing. */
@@ -137,8 +139,8 @@ export function outputSink(output: Output): LineSink {
 }
 
 /**
- * Writes lines to a new file. It gets its name when it is whole, so that neither a full disk nor a kill leaves a part with that name.
- * Throws if the file exists.
+ * Writes lines to a new file. It gets its name when it is whole, so that neither a full disk nor a kill leaves a part
+ * with that name. Throws if the file exists.
  */
 async function fileSink(path: string): Promise<LineSink> {
   const draft = `${path}.${process.pid}.part`

@@ -63,7 +63,9 @@ export interface TaskSource {
   newest(filters: Filters, limit: number): Promise<Listing>
   /** Every task that exists at the beginning, page by page. */
   all(): AsyncIterable<FoundTask>
-  /** A complete task, from its scope if given. Rejects with A2AError: TaskNotFound, or InternalError for damaged data. */
+  /**
+   * A complete task, from its scope if given. Rejects with A2AError: TaskNotFound, or InternalError for damaged data.
+   */
   read(taskId: string, scope?: Scope): Promise<CompleteTask>
   /** The events of a task up to a generation, oldest first; absent if `read` gives them. */
   events?(taskId: string, generation: number): Promise<readonly TaskEvent[]>
@@ -315,8 +317,8 @@ async function eventsUntil(client: AgentClient, id: string, until: number, signa
 }
 
 /**
- * Reads a list page by page, each with the total number of matching tasks. The list ends at an empty page and at a token that it had
- * before, so that no agent makes it endless with these.
+ * Reads a list page by page, each with the total number of matching tasks. The list ends at an empty page and at a
+ * token that it had before, so that no agent makes it endless with these.
  */
 function pagesOf(
   client: AgentClient,
@@ -356,9 +358,9 @@ interface Page<Place> {
 }
 
 /**
- * Yields every task of a list once. A task whose status changes while pages are read moves to the front, where it could be missed.
- * So the front is read again until it fits on one page, or contains nothing new. Remembers only the ids of tasks that can
- * appear again.
+ * Yields every task of a list once. A task whose status changes while pages are read moves to the front, where it could
+ * be missed. So the front is read again until it fits on one page, or contains nothing new. Remembers only the ids of
+ * tasks that can appear again.
  */
 export async function* everyTask<Place>(
   pageOf: (since: string | undefined, after: Place | undefined) => Promise<Page<Place>>

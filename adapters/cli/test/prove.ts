@@ -73,7 +73,10 @@ export function shownProof(proof: Proof, file: string, atMs: number): ShownProof
   return { atMs, head: headOf(proof), bounds: proofLimitLines(proof), verdicts }
 }
 
-/** Why a verdict is as it is, as a clause: the size and the premise of a proof, the condition of a counterexample, or what could not be seen. */
+/**
+ * Why a verdict is as it is, as a clause: the size and the premise of a proof, the condition of a counterexample, or
+ * what could not be seen.
+ */
 function reasonOf(verdict: Verdict, { configurations }: Proof): string {
   if ('walk' in verdict) return conditionOf(verdict)
   if (verdict.outcome === 'unknown') return verdict.why

@@ -31,8 +31,8 @@ export function tableLines(rows: readonly (readonly string[])[], columns = Infin
 }
 
 /**
- * Cuts a line to a number of columns, with `…` at the cut. Every character from U+1100, where the wide ones begin, counts two
- * columns. So the result is never too wide, but may be shorter than necessary.
+ * Cuts a line to a number of columns, with `…` at the cut. Every character from U+1100, where the wide ones begin,
+ * counts two columns. So the result is never too wide, but may be shorter than necessary.
  */
 export function cutToWidth(line: string, columns: number): string {
   let width = 0
@@ -66,8 +66,8 @@ export function momentText(atMs: number, nowMs: number): string {
 }
 
 /**
- * Parses the time in an option: an RFC 3339 time, a day, which begins at 0:00 UTC, or a duration before now, as in `2h`. Throws a
- * usage error for anything else.
+ * Parses the time in an option: an RFC 3339 time, a day, which begins at 0:00 UTC, or a duration before now, as in
+ * `2h`. Throws a usage error for anything else.
  */
 export function readMoment(option: string, text: string, nowMs: number): string {
   const [, count = '', unit = ''] = /^(\d{1,6})([dhms])$/.exec(text) ?? []
@@ -117,8 +117,8 @@ const FORMATS: ReadonlyMap<unknown, string> = new Map([
 ])
 
 /**
- * Describes a JSON Schema in one line of at most so many columns: `a number from 50`, `one of small, large`, or else the schema
- * itself, cut. The schema is untrusted, so every member is checked.
+ * Describes a JSON Schema in one line of at most so many columns: `a number from 50`, `one of small, large`, or else
+ * the schema itself, cut. The schema is untrusted, so every member is checked.
  */
 export function expectedText(schema: Readonly<Record<string, unknown>>, columns: number): string {
   const { $schema: _, ...wanted } = schema
@@ -279,7 +279,10 @@ function startsWithDash(word: string): boolean {
   return /^["']?-/.test(word)
 }
 
-/** The name that a misspelled word probably means: the nearest one, at most two letters away, one for short words; or the only one that begins so. */
+/**
+ * The name that a misspelled word probably means: the nearest one, at most two letters away, one for short words; or
+ * the only one that begins so.
+ */
 function nearestName(word: string, names: readonly string[]): string | undefined {
   const [begun, ...others] = names.filter(name => word.length > 2 && name.startsWith(word))
   if (begun !== undefined && others.length === 0) return begun

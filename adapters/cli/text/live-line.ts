@@ -34,8 +34,8 @@ const DIM = '\u001b[2m'
 const NOT_DIM = '\u001b[22m'
 
 /**
- * The last line of a terminal, which shows progress and is rewritten in place. `print` prints above it; `mention` prints nothing. The
- * line never wraps, so that it can be erased. `end` erases it.
+ * The last line of a terminal, which shows progress and is rewritten in place. `print` prints above it; `mention`
+ * prints nothing. The line never wraps, so that it can be erased. `end` erases it.
  */
 export class LiveLine implements Reporter {
   readonly #options: LiveLineOptions

@@ -21,7 +21,10 @@ export function withColours(terminal: Terminal | undefined, hasColours: boolean)
 /** The width of a terminal that reports 0. */
 export const USUAL_COLUMNS = 80
 
-/** The terminal behind a stream. `undefined` for pipes and files, and for terminals that cannot move the cursor back (`TERM=dumb`). */
+/**
+ * The terminal behind a stream. `undefined` for pipes and files, and for terminals that cannot move the cursor back
+ * (`TERM=dumb`).
+ */
 export function terminalOf(stream: MaybeTerminal, env: Environment): Terminal | undefined {
   if (!stream.isTTY || env['TERM'] === 'dumb') return undefined
   return {
@@ -54,8 +57,8 @@ export function styleText(hasColours: boolean, style: Style, text: string): stri
 const WHENS = ['always', 'never', 'auto']
 
 /**
- * Reads `--color WHEN` anywhere before `--`, and gives the other arguments. `auto` stands for `usual`. Throws a usage error for another
- * value, or none.
+ * Reads `--color WHEN` anywhere before `--`, and gives the other arguments. `auto` stands for `usual`. Throws a usage
+ * error for another value, or none.
  */
 export function readColours(argv: readonly string[], usual: Colours): { colours: Colours; rest: string[] } {
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length
@@ -74,15 +77,17 @@ export function readColours(argv: readonly string[], usual: Colours): { colours:
 /** Invisible characters, and those that turn the direction of others or end a line. */
 const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029]/u
 
-/** The same, and the emoji that are made with them. TypeScript accepts the flag v in literals only for newer targets. */
+/**
+ * The same, and the emoji that are made with them. TypeScript accepts the flag v in literals only for newer targets.
+ */
 const EMOJI_OR_UNSEEN = new RegExp(
   String.raw`\p{RGI_Emoji}|([\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029])`,
   'gv'
 )
 
 /**
- * Removes control characters, except new lines and tabs, and shows invisible characters and direction marks as escapes such as
- * `\u202e`, so that untrusted text is safe on a terminal.
+ * Removes control characters, except new lines and tabs, and shows invisible characters and direction marks as escapes
+ * such as `\u202e`, so that untrusted text is safe on a terminal.
  */
 export function plain(text: string): string {
   return seen(text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, ''))

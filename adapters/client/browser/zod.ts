@@ -29,8 +29,8 @@ type Parsed =
   | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } }
 
 /**
- * The part of zod that the protocol's schemas use. It replaces zod in browsers, where zod would be four fifths of the client. Schemas of both
- * accept the same values and report the same issues; a test compares them.
+ * The part of zod that the protocol's schemas use. It replaces zod in browsers, where zod would be four fifths of the
+ * client. Schemas of both accept the same values and report the same issues; a test compares them.
  */
 class SmallSchema {
   readonly parse: (payload: Payload) => void

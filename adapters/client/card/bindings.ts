@@ -38,9 +38,9 @@ export type UsableInterface = (
 }
 
 /**
- * The interfaces of a card that this client supports, the preferred one first (§8.3.2). A2A 1.0 precedes 0.3. Within a version the
- * order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is none, and lists what the card
- * offers. `url` is the URL of the card.
+ * The interfaces of a card that this client supports, the preferred one first (§8.3.2). A2A 1.0 precedes 0.3. Within a
+ * version the order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is none, and
+ * lists what the card offers. `url` is the URL of the card.
  */
 export function offersOf(
   { supportedInterfaces }: AgentCard,

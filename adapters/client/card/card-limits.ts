@@ -28,7 +28,10 @@ export const defaultCardLimits: CardLimits = {
   interfaceBytes: 8 * 2 ** 10
 }
 
-/** The defaults with these changes. Throws TypeError for an unknown limit, RangeError for one that is not a number above 0. */
+/**
+ * The defaults with these changes. Throws TypeError for an unknown limit, RangeError for one that is not a number above
+ * 0.
+ */
 export function cardLimitsWith(changes: Partial<CardLimits> = {}): CardLimits {
   rejectUnknown(changes, Object.keys(defaultCardLimits), 'cardLimits')
   for (const [name, limit] of Object.entries(changes)) {
@@ -38,7 +41,9 @@ export function cardLimitsWith(changes: Partial<CardLimits> = {}): CardLimits {
   return { ...defaultCardLimits, ...changes }
 }
 
-/** Checks unvalidated JSON against the limits. Throws InvalidAgentResponse for too much of it, and for too deep nesting. */
+/**
+ * Checks unvalidated JSON against the limits. Throws InvalidAgentResponse for too much of it, and for too deep nesting.
+ */
 export function checkCardSize(card: unknown, url: string, limits: CardLimits): void {
   const {
     skills = [],

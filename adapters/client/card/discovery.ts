@@ -16,10 +16,11 @@ import { readCard } from '../lenient-reading.ts'
 const MOST_REDIRECTS = 5
 
 /**
- * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that path, at the root
- * of its host (§8.2), and last at the URL itself. Headers and credentials are sent only after 401 or 403. A card of A2A 0.3 is returned
- * in the form of 1.0. Throws UnsupportedOperation if there is none, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse
- * if it is not JSON or lacks what the client needs, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
+ * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that
+ * path, at the root of its host (§8.2), and last at the URL itself. Headers and credentials are sent only after 401 or
+ * 403. A card of A2A 0.3 is returned in the form of 1.0. Throws UnsupportedOperation if there is none, Unauthenticated
+ * or Forbidden if it is refused, InvalidAgentResponse if it is not JSON or lacks what the client needs, and the errors
+ * of `verifyCard`. Overloaded and RateLimited are temporary.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options
@@ -29,7 +30,9 @@ export async function fetchCard(url: string, options: CardOptions = {}): Promise
   return card
 }
 
-/** Reads the answer of GetExtendedAgentCard, within `cardLimits`. Throws InvalidAgentResponse, as for the public card. */
+/**
+ * Reads the answer of GetExtendedAgentCard, within `cardLimits`. Throws InvalidAgentResponse, as for the public card.
+ */
 export async function extendedCard(answer: unknown, url: string, limits: CardLimits): Promise<AgentCard> {
   checkCardSize(answer, url, limits)
   return readCard(answer, url)
@@ -77,7 +80,9 @@ async function firstDocument([first, root, given]: CardAddresses, reading: Readi
   throw noneAt(found, other)
 }
 
-/** The JSON at the given URL if it looks like a card: the URL may also be the agent's own, which answers with anything. */
+/**
+ * The JSON at the given URL if it looks like a card: the URL may also be the agent's own, which answers with anything.
+ */
 async function cardGiven(given: URL, reading: Reading): Promise<object | undefined> {
   const document = await documentAt(given, reading)
   return isObject(document) && ('supportedInterfaces' in document || 'protocolVersion' in document)
@@ -187,8 +192,9 @@ async function answerFrom(
 type CardAddresses = readonly [URL, URL?, URL?]
 
 /**
- * The URLs of the card (§8.2): its own if that ends in `.json`, else below the agent's path, at the root of its host, and the given URL
- * itself unless it is only an origin. Each has the query of the given URL. Throws TypeError for an invalid URL.
+ * The URLs of the card (§8.2): its own if that ends in `.json`, else below the agent's path, at the root of its host,
+ * and the given URL itself unless it is only an origin. Each has the query of the given URL. Throws TypeError for an
+ * invalid URL.
  */
 export function cardAddresses(text: string): CardAddresses {
   const url = agentAddress(text)

@@ -113,7 +113,10 @@ const BEFORE_A_LOOK: readonly ErrorCode[] = [
   'DeadlineExceeded'
 ]
 
-/** Adds to the error of a retried request that the outcome of an earlier attempt is unknown, unless the error settles it. */
+/**
+ * Adds to the error of a retried request that the outcome of an earlier attempt is unknown, unless the error settles
+ * it.
+ */
 export function inDoubt(error: unknown, method: string): unknown {
   if (!isA2AError(error) || !BEFORE_A_LOOK.includes(error.code)) return error
   const { code, message, metadata, violations, retryAfterMs } = error

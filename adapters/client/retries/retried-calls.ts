@@ -90,9 +90,9 @@ interface RetryContext {
 }
 
 /**
- * Sends a request until it completes. After a lost connection it waits, and resumes the request with the frame from `again`. It
- * fails with the last error after the time limit, or if the request cannot be sent again; the error states if the outcome is
- * unknown. It ends silently when `stop` aborts.
+ * Sends a request until it completes. After a lost connection it waits, and resumes the request with the frame from
+ * `again`. It fails with the last error after the time limit, or if the request cannot be sent again; the error states
+ * if the outcome is unknown. It ends silently when `stop` aborts.
  */
 async function sendWithRetries(
   request: ClientRequest,
@@ -164,12 +164,17 @@ class Attempt implements ResponseReceiver {
     this.#state = state
   }
 
-  /** Whether the attempt made progress: it received new events, or the agent kept it open until the connection was lost. */
+  /**
+   * Whether the attempt made progress: it received new events, or the agent kept it open until the connection was lost.
+   */
   get broughtNews(): boolean {
     return (this.#isAnswered && this.#isCut) || this.#results > (beginsWithTask(this.#frame) ? 1 : 0)
   }
 
-  /** Sends the request. Resolves with an error if the connection was lost; otherwise the request has ended, or `stop` aborted. */
+  /**
+   * Sends the request. Resolves with an error if the connection was lost; otherwise the request has ended, or `stop`
+   * aborted.
+   */
   async run(before: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
     try {
       await this.#transport.send(this.#frame, this, stop)

@@ -18,7 +18,10 @@ import { delay } from './retried-calls.ts'
 /** Errors of an agent that does not have a method. It has not processed the request. */
 const UNSUPPORTED: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
 
-/** Errors with which a subscription is refused, or cannot be read. It changes nothing, so the task itself can be read instead. */
+/**
+ * Errors with which a subscription is refused, or cannot be read. It changes nothing, so the task itself can be read
+ * instead.
+ */
 const REFUSALS: readonly ErrorCode[] = [
   ...UNSUPPORTED,
   'TaskNotFound',
@@ -32,8 +35,8 @@ const FIRST_LOOK_MS = 1000
 const LAST_LOOK_MS = 15_000
 
 /**
- * Continues where the agent's stream ended, or was refused with an error. Throws the error if nothing else may be tried: a message that
- * may have been processed is never sent again.
+ * Continues where the agent's stream ended, or was refused with an error. Throws the error if nothing else may be
+ * tried: a message that may have been processed is never sent again.
  */
 export async function* withoutStream(
   context: StreamContext,
@@ -63,8 +66,8 @@ export async function* withoutStream(
 }
 
 /**
- * The task as it is, then its events: the agent has fewer than were read before, as after a restored backup. They come without their
- * generations, which had been given to other events, so that no reader mistakes them for known ones.
+ * The task as it is, then its events: the agent has fewer than were read before, as after a restored backup. They come
+ * without their generations, which had been given to other events, so that no reader mistakes them for known ones.
  */
 async function* anew(
   { calls, frame: { params, trace }, signal }: StreamContext,

@@ -2,9 +2,9 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 
 /**
- * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC each
- * request has its own connection. There the state starts as `open`, and becomes `lost` when a request or a stream is interrupted. It is
- * `connecting` during the retry, and `open` with the next answer to any request.
+ * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC
+ * each request has its own connection. There the state starts as `open`, and becomes `lost` when a request or a stream
+ * is interrupted. It is `connecting` during the retry, and `open` with the next answer to any request.
  */
 export type LinkState = 'connecting' | 'open' | 'lost' | 'closed'
 
@@ -87,7 +87,9 @@ export interface BackOffOptions {
   readonly giveUpAfterMs: number
 }
 
-/** The upper bound of the first wait; it doubles up to the maximum. Each wait is random below its bound (full jitter). */
+/**
+ * The upper bound of the first wait; it doubles up to the maximum. Each wait is random below its bound (full jitter).
+ */
 const FIRST_BACKOFF_MS = 250
 const LONGEST_BACKOFF_MS = 10_000
 
@@ -102,8 +104,8 @@ export class BackOff {
   }
 
   /**
-   * The next wait in milliseconds; `undefined` after the time limit. `requestedMs` is the wait that the agent requests: the random wait is
-   * added to it. The last attempt is at the time limit at the latest.
+   * The next wait in milliseconds; `undefined` after the time limit. `requestedMs` is the wait that the agent requests:
+   * the random wait is added to it. The last attempt is at the time limit at the latest.
    */
   next(requestedMs = 0): number | undefined {
     const { clock, random, giveUpAfterMs } = this.#options

@@ -4,10 +4,11 @@ import type { Calls } from '../calls.ts'
 import { type StreamContext, StreamProgress, type StreamSupport } from './task-reads.ts'
 
 /**
- * Calls whose streams follow a message to the end of its task, whatever the agent supports. An agent without streaming gets SendMessage
- * and GetTask. A stream that ends before its task, or cannot be resumed, continues with GetTask. A message is sent a second time only if
- * the agent refused to stream before any event. A subscription that the agent does not support rejects with
- * UnsupportedOperation while its task is active: a watcher of a task polls it. Code that is rarely needed is loaded when it is.
+ * Calls whose streams follow a message to the end of its task, whatever the agent supports. An agent without streaming
+ * gets SendMessage and GetTask. A stream that ends before its task, or cannot be resumed, continues with GetTask. A
+ * message is sent a second time only if the agent refused to stream before any event. A subscription that the agent
+ * does not support rejects with UnsupportedOperation while its task is active: a watcher of a task polls it. Code that
+ * is rarely needed is loaded when it is.
  */
 export function wholeStreams(calls: Calls, terms: StreamSupport): Calls {
   const sleepers = new Set<() => void>()

@@ -37,15 +37,16 @@ export interface ConversationView {
 /** The client's side of a conversation. */
 export interface Conversation extends Watched<ConversationView> {
   /**
-   * Reads the newest 100 tasks of the context, follows those that have not ended, and looks for tasks of other clients every 10 seconds.
-   * Returns a function that stops all streams; tasks continue. Both may be called again, and `send` may be called before and after.
+   * Reads the newest 100 tasks of the context, follows those that have not ended, and looks for tasks of other clients
+   * every 10 seconds. Returns a function that stops all streams; tasks continue. Both may be called again, and `send`
+   * may be called before and after.
    */
   readonly open: () => () => void
   /** Reads up to 100 tasks that are older, if there are any. It does not reject: `error` of the view has the error. */
   readonly more: () => Promise<void>
   /**
-   * Sends a message: an answer if a task waits, else a new message of the context. `taskId: null` is never an answer. Resolves when its
-   * answer is complete. It does not reject: `error` of the view has the error.
+   * Sends a message: an answer if a task waits, else a new message of the context. `taskId: null` is never an answer.
+   * Resolves when its answer is complete. It does not reject: `error` of the view has the error.
    */
   readonly send: (content: Content, options?: SendOptions) => Promise<void>
 }
@@ -78,7 +79,10 @@ const PAGE_SIZE = 100
 /** How often an open conversation looks for tasks that other clients began or continued. */
 const LOOK_MS = 10_000
 
-/** A conversation with an agent: a context that exists, or a new one without `contextId`. Nothing is sent before `open` or `send`. */
+/**
+ * A conversation with an agent: a context that exists, or a new one without `contextId`. Nothing is sent before `open`
+ * or `send`.
+ */
 export function conversation(agent: ConversationAgent, contextId?: string, options: WatchOptions = {}): Conversation {
   return new ContextConversation(agent, contextId, options)
 }
@@ -296,7 +300,10 @@ function listOf(contextId: string): ListTasksRequest {
   return { contextId, includeArtifacts: true, pageSize: PAGE_SIZE }
 }
 
-/** The list with the tasks that arrived: in their places, else at the end, or at the start if they are older. `undefined` if it is the same. */
+/**
+ * The list with the tasks that arrived: in their places, else at the end, or at the start if they are older.
+ * `undefined` if it is the same.
+ */
 function changedTasks(
   before: readonly Task[],
   arrived: readonly Task[],

@@ -11,10 +11,11 @@ import { checkArgument } from '../../../runtime/primitives/options.ts'
 import { taskReferenceOf } from '../requests.ts'
 
 /**
- * The task after an event of its stream: what GetTask would return. Start with `undefined`. It changes nothing in place, so
- * that a page can compare tasks and artifacts by identity. A message without a task and an event of another task return the same task. So
- * does an event that the task already includes, which its generation shows with the reliability extension. A whole task replaces one of
- * the same generation if its history is longer, since events have no messages of clients.
+ * The task after an event of its stream: what GetTask would return. Start with `undefined`. It changes nothing in
+ * place, so that a page can compare tasks and artifacts by identity. A message without a task and an event of another
+ * task return the same task. So does an event that the task already includes, which its generation shows with the
+ * reliability extension. A whole task replaces one of the same generation if its history is longer, since events have
+ * no messages of clients.
  */
 export function foldTask(task: Task | undefined, event: StreamResponse): Task | undefined {
   checkArgument(event, [isObject, 'an event of a stream as its second argument'], 'foldTask(task, event)')

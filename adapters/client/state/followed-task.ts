@@ -22,7 +22,10 @@ export interface TaskView {
 export interface WatchedTask extends Watched<TaskView> {
   /** Starts watching. Returns a function that stops it; both may be called again. */
   readonly open: () => () => void
-  /** Answers its question. Rejects with the agent's error, such as InvalidParams for an answer that does not match the schema. */
+  /**
+   * Answers its question. Rejects with the agent's error, such as InvalidParams for an answer that does not match the
+   * schema.
+   */
   readonly answer: (content: Content) => Promise<void>
   /** Cancels it. Rejects with TaskNotCancelable if it has ended. */
   readonly cancel: () => Promise<void>
@@ -30,7 +33,9 @@ export interface WatchedTask extends Watched<TaskView> {
 
 type TaskAgent = Followable & Pick<AgentClient, 'sendMessage' | 'cancelTask'>
 
-/** Watches a task until it ends: by its stream, or by polls if the agent does not stream. Nothing is sent before `open`. */
+/**
+ * Watches a task until it ends: by its stream, or by polls if the agent does not stream. Nothing is sent before `open`.
+ */
 export function watchTask(agent: TaskAgent, taskId: string, options: WatchOptions = {}): WatchedTask {
   const view = new Changing<TaskView>({ task: undefined, question: undefined, error: undefined })
   const arrived = (task: Task) => view.change({ task, question: questionOf(task), error: undefined })
@@ -84,7 +89,10 @@ interface TaskListener {
 const FIRST_POLL_MS = 1000
 const LAST_POLL_MS = 15_000
 
-/** How many tasks of an agent have a stream at a time; the others are polled. Browsers open 6 connections to a host over HTTP/1.1, in all tabs. */
+/**
+ * How many tasks of an agent have a stream at a time; the others are polled. Browsers open 6 connections to a host over
+ * HTTP/1.1, in all tabs.
+ */
 const MOST_STREAMS = { http: 2, websocket: 16 }
 
 /** The followed tasks of one agent, by id. */
@@ -94,14 +102,17 @@ interface AgentTasks {
 }
 
 /**
- * How a subscription ended. `refused`: the task has ended, or the agent does not stream. `answered`: another client has answered the task's
- * question. Only the whole task has that client's message, so it has to be read.
+ * How a subscription ended. `refused`: the task has ended, or the agent does not stream. `answered`: another client has
+ * answered the task's question. Only the whole task has that client's message, so it has to be read.
  */
 type StreamEnd = 'ended' | 'refused' | 'answered'
 
 const agents = new WeakMap<Followable, AgentTasks>()
 
-/** The task of an agent with this id: the same one for all followers at the same time. `known` is the task of the caller. */
+/**
+ * The task of an agent with this id: the same one for all followers at the same time. `known` is the task of the
+ * caller.
+ */
 export function followedTask(
   agent: Followable,
   id: string,
@@ -113,8 +124,8 @@ export function followedTask(
 }
 
 /**
- * The current state of a task, for all its viewers. Its events come from one stream at a time. A message's own stream holds the task.
- * Otherwise it is followed by a subscription or by polls, while it has a listener and has not ended.
+ * The current state of a task, for all its viewers. Its events come from one stream at a time. A message's own stream
+ * holds the task. Otherwise it is followed by a subscription or by polls, while it has a listener and has not ended.
  */
 export class FollowedTask {
   readonly #agent: Followable
@@ -143,7 +154,10 @@ export class FollowedTask {
     return this.#task
   }
 
-  /** Follows the task until the returned function is called. After an error it is followed again with the next listener or message. */
+  /**
+   * Follows the task until the returned function is called. After an error it is followed again with the next listener
+   * or message.
+   */
   follow({ arrived, failed }: TaskListener): () => void {
     const own = { arrived, failed }
     this.#listeners.add(own)
@@ -153,7 +167,10 @@ export class FollowedTask {
     }
   }
 
-  /** Ends the stream until the returned function is called, since the answer to a message contains the events of the task. */
+  /**
+   * Ends the stream until the returned function is called, since the answer to a message contains the events of the
+   * task.
+   */
   hold(): () => void {
     this.#holds += 1
     this.#settle()

@@ -34,7 +34,10 @@ export function questionOf(task: Task): OpenQuestion | undefined {
   }
 }
 
-/** The content of a message: a text, parts, or any other JSON value. Such a value is sent as data, for instance the value of a form. */
+/**
+ * The content of a message: a text, parts, or any other JSON value. Such a value is sent as data, for instance the
+ * value of a form.
+ */
 export type Content = string | readonly Part[] | { readonly data: unknown }
 
 /** The parts of a message with this content. */
@@ -44,8 +47,8 @@ export function toParts(content: Content): Part[] {
 }
 
 /**
- * A value that changes, in the form of React's `useSyncExternalStore`. Snapshots are never changed in place. The functions may be passed
- * on without their object.
+ * A value that changes, in the form of React's `useSyncExternalStore`. Snapshots are never changed in place. The
+ * functions may be passed on without their object.
  */
 export interface Watched<T> {
   readonly snapshot: () => T

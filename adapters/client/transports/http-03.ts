@@ -26,7 +26,10 @@ export function notIn03(method: string): A2AError {
   return new A2AError('UnsupportedOperation', `There is no ${method} in A2A 0.3, and the agent speaks nothing newer.`)
 }
 
-/** Connects to an agent over the REST of 0.3: paths below `/v1`, and the JSON of its proto. Calls and answers are in wire JSON of 1.0. */
+/**
+ * Connects to an agent over the REST of 0.3: paths below `/v1`, and the JSON of its proto. Calls and answers are in
+ * wire JSON of 1.0.
+ */
 export async function openRest03(url: string, options: PlacedOptions, isReliable: boolean): Promise<Calls> {
   return openRest(url, options, isReliable, {
     request: requestOf,
@@ -99,8 +102,8 @@ function resultIn(method: string, answer: unknown): unknown {
 }
 
 /**
- * The agent's error in JSON. 0.3 does not define its form: it may look like JSON-RPC's, be a `google.rpc.Status` in `error`, or
- * be a bare message. No task and no event has such members.
+ * The agent's error in JSON. 0.3 does not define its form: it may look like JSON-RPC's, be a `google.rpc.Status` in
+ * `error`, or be a bare message. No task and no event has such members.
  */
 function errorIn(answer: unknown): A2AError | undefined {
   if (!isObject(answer)) return undefined

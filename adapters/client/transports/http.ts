@@ -22,8 +22,8 @@ export interface ResponseReceiver {
 /** Sends single requests to an agent, without retries. Implemented by each binding without a lasting connection. */
 export interface AgentTransport {
   /**
-   * Sends a request and passes its answer to `receiver` until it ends. Throws ConnectionLost if the connection fails, and A2AError for the
-   * agent's errors and invalid answers. Errors after `signal` aborted are ignored.
+   * Sends a request and passes its answer to `receiver` until it ends. Throws ConnectionLost if the connection fails,
+   * and A2AError for the agent's errors and invalid answers. Errors after `signal` aborted are ignored.
    */
   send(frame: RequestFrame, receiver: ResponseReceiver, signal: AbortSignal): Promise<void>
   /** Closes the connections that are kept between requests. */
@@ -35,10 +35,11 @@ const UNSENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|CERT_.*|DEPTH_ZERO_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/
 
 /**
- * Sends a request and resolves with the response, of any status, when its headers arrive. Throws ConnectionLost without a response.
- * Throws InvalidAgentResponse for anything but HTTP, and for a redirect: following it could send credentials to another origin.
- * A call that changes nothing follows 307 and 308 within the origin. Throws TypeError for headers that HTTP cannot carry. Credentials in the
- * query are not in the URL of the response, nor in errors. No time limits the answer: only the signal ends the wait.
+ * Sends a request and resolves with the response, of any status, when its headers arrive. Throws ConnectionLost without
+ * a response. Throws InvalidAgentResponse for anything but HTTP, and for a redirect: following it could send
+ * credentials to another origin. A call that changes nothing follows 307 and 308 within the origin. Throws TypeError
+ * for headers that HTTP cannot carry. Credentials in the query are not in the URL of the response, nor in errors. No
+ * time limits the answer: only the signal ends the wait.
  */
 export async function sendRequest(
   url: string,
@@ -92,8 +93,8 @@ function targetOf(response: Response, place: string, { places = [] }: PlacedOpti
 }
 
 /**
- * The options of `fetch` in Node, which otherwise gives up after 300 seconds without a byte: its global dispatcher, wrapped and not
- * changed. It has another name since undici 8. Elsewhere there is none.
+ * The options of `fetch` in Node, which otherwise gives up after 300 seconds without a byte: its global dispatcher,
+ * wrapped and not changed. It has another name since undici 8. Elsewhere there is none.
  */
 function unlimited(): object {
   const { process } = globalThis as { readonly process?: Partial<Pick<NodeJS.Process, 'versions'>> }
@@ -115,8 +116,8 @@ interface Dispatcher {
 const LOOK_MS = 1000
 
 /**
- * The error of an address where a connection or its TLS handshake is refused; `undefined` if there is no refusal within a second.
- * Sends HEAD without credentials, which changes nothing, and whose answer does not matter.
+ * The error of an address where a connection or its TLS handshake is refused; `undefined` if there is no refusal within
+ * a second. Sends HEAD without credentials, which changes nothing, and whose answer does not matter.
  */
 export async function unreachable(
   address: string,
@@ -151,7 +152,10 @@ function codeOf(cause: unknown): string {
 /** The maximum length of an answer. */
 const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
 
-/** Reads a response as text. Throws ConnectionLost if it is interrupted, InvalidAgentResponse beyond `most` bytes, by default 64 MiB. */
+/**
+ * Reads a response as text. Throws ConnectionLost if it is interrupted, InvalidAgentResponse beyond `most` bytes, by
+ * default 64 MiB.
+ */
 export async function wholeBody(response: Response, most = LONGEST_ANSWER_BYTES): Promise<string> {
   let text = ''
   let bytes = 0
@@ -236,8 +240,8 @@ export interface AnswerHead {
 }
 
 /**
- * The error for a response without an A2A error: by its status, or InvalidAgentResponse for an unexpected status. `Retry-After`
- * becomes its `retryAfterMs`.
+ * The error for a response without an A2A error: by its status, or InvalidAgentResponse for an unexpected status.
+ * `Retry-After` becomes its `retryAfterMs`.
  */
 export function statusError({ url, status, headers }: AnswerHead): A2AError {
   const summary = TEXTS.get(status) ?? 'sent a response that is not A2A'
@@ -249,9 +253,9 @@ export function statusError({ url, status, headers }: AnswerHead): A2AError {
 }
 
 /**
- * The error for an HTTP response that is not OK; `agentError` is the one in its body. Returns ConnectionLost, which is retried, if
- * the agent is Overloaded, or if a gateway answers with 502, 503, 504, or 429 with `Retry-After`. With `Retry-After` the
- * request counts as not received.
+ * The error for an HTTP response that is not OK; `agentError` is the one in its body. Returns ConnectionLost, which is
+ * retried, if the agent is Overloaded, or if a gateway answers with 502, 503, 504, or 429 with `Retry-After`. With
+ * `Retry-After` the request counts as not received.
  */
 export function callErrorOf(head: AnswerHead, agentError?: A2AError): A2AError | ConnectionLost {
   const error = agentError ?? statusError(head)
@@ -261,8 +265,8 @@ export function callErrorOf(head: AnswerHead, agentError?: A2AError): A2AError |
 }
 
 /**
- * The temporary error of a handshake or of a request for a card: 408, 429, and server errors. `undefined` for every other status.
- * Neither request changes anything, so both can be retried.
+ * The temporary error of a handshake or of a request for a card: 408, 429, and server errors. `undefined` for every
+ * other status. Neither request changes anything, so both can be retried.
  */
 export function passingError({ url, status, headers }: AnswerHead): A2AError | undefined {
   if (status !== 408 && status !== 429 && (status < 500 || status === 501 || status === 505)) return undefined
@@ -280,8 +284,8 @@ function retryOf(headers: AnswerHead['headers']): { readonly retryAfterMs?: numb
 }
 
 /**
- * The error in the text of a JSON-RPC 2.0 response; `undefined` for any other text. The `error` of a gateway's own JSON is ignored,
- * since its status says as much.
+ * The error in the text of a JSON-RPC 2.0 response; `undefined` for any other text. The `error` of a gateway's own JSON
+ * is ignored, since its status says as much.
  */
 export function jsonRpcErrorIn(text: string): Record<string, unknown> | undefined {
   const { jsonrpc, error } = answerIn(text)
@@ -301,9 +305,10 @@ function answerIn(text: string): Record<string, unknown> {
 const LONGEST_EVENT = 16 * 1024 * 1024
 
 /**
- * The data of each event of an SSE response. Comments, events without data or with `{}`, with which some agents show that they are alive,
- * ids, names, unknown fields, and an incomplete last event are ignored. Throws ConnectionLost if the stream is interrupted,
- * InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the request.
+ * The data of each event of an SSE response. Comments, events without data or with `{}`, with which some agents show
+ * that they are alive, ids, names, unknown fields, and an incomplete last event are ignored. Throws ConnectionLost if
+ * the stream is interrupted, InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the
+ * request.
  */
 export async function* readServerSentEvents(response: Response): AsyncGenerator<string, void, undefined> {
   const events: string[] = []

@@ -46,8 +46,8 @@ export async function openJsonRpc(
 }
 
 /**
- * Sends requests as JSON-RPC over HTTP (§9): each is a POST, service parameters are headers, streams are SSE. A streaming call
- * that is answered with JSON has one event. Throws InvalidAgentResponse for answers above 64 MiB, events
+ * Sends requests as JSON-RPC over HTTP (§9): each is a POST, service parameters are headers, streams are SSE. A
+ * streaming call that is answered with JSON has one event. Throws InvalidAgentResponse for answers above 64 MiB, events
  * above 16 Mi characters, and anything but a response to the request.
  */
 function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: WireFormat): AgentTransport {

@@ -48,8 +48,8 @@ const CURRENT: RestDialect = {
 }
 
 /**
- * Connects to an agent over REST (§11). Nothing is sent before the first call. The official client is not used: its codec drops data that
- * is null, and parts that it does not know.
+ * Connects to an agent over REST (§11). Nothing is sent before the first call. The official client is not used: its
+ * codec drops data that is null, and parts that it does not know.
  */
 export async function openRest(
   url: string,

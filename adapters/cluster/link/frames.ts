@@ -43,7 +43,10 @@ interface WireError {
   readonly retryAfterMs?: number
 }
 
-/** The close codes of a connection whose other side does not prove that it knows the secret, and of one that is no node at all. */
+/**
+ * The close codes of a connection whose other side does not prove that it knows the secret, and of one that is no node
+ * at all.
+ */
 export const OTHER_SECRET = 4401
 export const NO_NODE = 4400
 
@@ -122,7 +125,10 @@ export function fromFrameError({ code, message, ...options }: WireError): Error 
   return code === undefined ? new Error(message) : new A2AError(code, message, options)
 }
 
-/** The sides of a connection. Each proves that it knows the secret, by a number of the other. The secret itself is never sent. */
+/**
+ * The sides of a connection. Each proves that it knows the secret, by a number of the other. The secret itself is never
+ * sent.
+ */
 export type Side = 'caller' | 'server'
 
 /** Proves knowledge of the secret for one connection: an HMAC (RFC 2104) over the numbers of both sides. */

@@ -99,7 +99,10 @@ export class LinkServer {
     await end()
   }
 
-  /** Accepts requests once the caller has proved that it knows the secret. A frame that is none of a node ends the connection. */
+  /**
+   * Accepts requests once the caller has proved that it knows the secret. A frame that is none of a node ends the
+   * connection.
+   */
   #greet(socket: LinkSocket, proved: () => void): void {
     if (this.#unproved >= MOST_UNPROVED) return socket.terminate()
     this.#unproved += 1

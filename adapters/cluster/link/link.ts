@@ -18,7 +18,10 @@ import {
 } from './frames.ts'
 import { SILENT_MS, webSockets, type LinkSocket, type Network } from './network.ts'
 
-/** The connection to another node has ended, or could not be opened. `wasSent`: it is unknown whether the request was carried out. */
+/**
+ * The connection to another node has ended, or could not be opened. `wasSent`: it is unknown whether the request was
+ * carried out.
+ */
 export class LinkLost extends Error {
   override readonly name = 'LinkLost'
   readonly wasSent: boolean
@@ -75,8 +78,8 @@ export class NodeLink {
   }
 
   /**
-   * Why calls are refused at once: the other node proves another secret, is none, or cannot be reached for longer than a node may be
-   * silent. Once in a while it is `undefined`, and the next call tries again.
+   * Why calls are refused at once: the other node proves another secret, is none, or cannot be reached for longer than
+   * a node may be silent. Once in a while it is `undefined`, and the next call tries again.
    */
   get fault(): LinkFault | undefined {
     if (!this.#failed) return undefined
@@ -86,7 +89,10 @@ export class NodeLink {
     return isFor && nowMs - atMs < TRY_AGAIN_MS ? fault : undefined
   }
 
-  /** Asks for one answer. Rejects with the error of the other node, with NOT_OWNER if it does not have the shard, with OUTCOME_UNKNOWN and LinkLost. */
+  /**
+   * Asks for one answer. Rejects with the error of the other node, with NOT_OWNER if it does not have the shard, with
+   * OUTCOME_UNKNOWN and LinkLost.
+   */
   call(request: Request, signal?: AbortSignal): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const stop = this.request(request, answer => {

@@ -39,7 +39,10 @@ export interface ListenPlace {
 export interface Network {
   /** Connects to the node at an address. A socket that cannot connect closes. */
   connect(address: string): LinkSocket
-  /** Listens, and resolves with what ends that and all connections. A connection may send little until `proved`. Rejects if the port is in use. */
+  /**
+   * Listens, and resolves with what ends that and all connections. A connection may send little until `proved`. Rejects
+   * if the port is in use.
+   */
   listen(place: ListenPlace, accept: (socket: LinkSocket, proved: () => void) => void): Promise<() => Promise<void>>
 }
 

@@ -56,9 +56,9 @@ export async function storedSecret(session: Session): Promise<string> {
 }
 
 /**
- * Makes a session that of a node, and returns its process on the server. The first node of a cluster writes the digest of its secret.
- * Another session with the address is replaced if it ends or gives no sign of life during the lease. Rejects with JoinRefused if it lives, and
- * if living nodes have another secret.
+ * Makes a session that of a node, and returns its process on the server. The first node of a cluster writes the digest
+ * of its secret. Another session with the address is replaced if it ends or gives no sign of life during the lease.
+ * Rejects with JoinRefused if it lives, and if living nodes have another secret.
  */
 export async function joinCluster(session: Session, joining: Joining): Promise<number> {
   for (;;) {
@@ -102,8 +102,8 @@ async function enter(session: Session, { address, takesShards, holder, secret }:
 }
 
 /**
- * The pauses before a node tries to join. Refusals count, and losses of a seat; both for as long as no seat lasted a minute. Only the first
- * loss has no pause.
+ * The pauses before a node tries to join. Refusals count, and losses of a seat; both for as long as no seat lasted a
+ * minute. Only the first loss has no pause.
  */
 export class JoinPauses {
   #failures = 0
@@ -131,7 +131,10 @@ function pauseAfter(failures: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
 }
 
-/** How long shards of a newer version wait for a node of that version. Later, a node with an older agent is meant to have them: it was rolled back. */
+/**
+ * How long shards of a newer version wait for a node of that version. Later, a node with an older agent is meant to
+ * have them: it was rolled back.
+ */
 export const ROLLED_BACK_MS = 10_000
 
 /** A higher number than any of an agent's version. */
@@ -151,8 +154,8 @@ interface WantedOwner {
 }
 
 /**
- * The node that should own each shard: one as new as the shard's last owner. If no such node has been there for a while, also one with an
- * older agent, but never one that knows only older formats.
+ * The node that should own each shard: one as new as the shard's last owner. If no such node has been there for a
+ * while, also one with an older agent, but never one that knows only older formats.
  */
 export class OwnerSelection {
   /** The versions of nodes that were seen not long ago, with the last time. */
@@ -194,7 +197,10 @@ export class OwnerSelection {
 /** A node that has not looked for so long, in milliseconds, knows nothing about the signs of life of others. */
 const BLIND_MS = 500
 
-/** A session of a node, with its newest sign of life. Without an address, its node has joined again with another session. */
+/**
+ * A session of a node, with its newest sign of life. Without an address, its node has joined again with another
+ * session.
+ */
 interface Sign {
   readonly pid: number
   readonly address: string | undefined
@@ -211,7 +217,10 @@ export class SignsOfLife {
     this.#leaseMs = leaseMs
   }
 
-  /** The sessions without a new sign of life for the lease, while this process looked all the time: its own pauses are nobody else's fault. */
+  /**
+   * The sessions without a new sign of life for the lease, while this process looked all the time: its own pauses are
+   * nobody else's fault.
+   */
   lateOf(signs: readonly Sign[], nowMs: number): number[] {
     if (nowMs - this.#lookedAtMs > BLIND_MS) this.#seen.clear()
     this.#lookedAtMs = nowMs

@@ -18,16 +18,20 @@ export interface Seat {
 }
 
 /**
- * Decides which node owns a shard. A shard has one owner at a time, and each new owner a higher epoch: the storage engine refuses writes
- * under an older one. Every live node wants its part of the shards. It takes a shard when the former owner has given it, is dead, or
- * is hung. A node that cannot reach the placement has nothing, and joins again by itself.
+ * Decides which node owns a shard. A shard has one owner at a time, and each new owner a higher epoch: the storage
+ * engine refuses writes under an older one. Every live node wants its part of the shards. It takes a shard when the
+ * former owner has given it, is dead, or is hung. A node that cannot reach the placement has nothing, and joins again
+ * by itself.
  */
 export interface Placement {
   /** The number of shards, which never changes. */
   readonly shards: number
   /** The addresses of all nodes that take part. */
   readonly nodes: readonly string[]
-  /** How often the node was refused, because its address is another's or its secret is not that of the cluster. Default 0. */
+  /**
+   * How often the node was refused, because its address is another's or its secret is not that of the cluster. Default
+   * 0.
+   */
   readonly refused?: number
   /** Takes part from now on. Called once. */
   join(seat: Seat): void
@@ -40,9 +44,9 @@ export interface Placement {
 }
 
 /**
- * The node that should own each shard, by rendezvous hashing in which the best pairs choose first and no node gets more than its part: when
- * a node comes or goes, few shards of the others move. A shard that fewer nodes may take chooses before others, and these nodes get more
- * than their part if they have to. `undefined` for a shard that none may take.
+ * The node that should own each shard, by rendezvous hashing in which the best pairs choose first and no node gets more
+ * than its part: when a node comes or goes, few shards of the others move. A shard that fewer nodes may take chooses
+ * before others, and these nodes get more than their part if they have to. `undefined` for a shard that none may take.
  */
 export function wantedOwners(
   shards: number,

@@ -63,9 +63,9 @@ interface SeenNode {
 }
 
 /**
- * Placement by the advisory locks of PostgreSQL: one session of each node has those of its shards, and writes. PostgreSQL takes them away
- * when the session ends, after its last transaction. A hung node keeps its session, so the other nodes end that after the lease. A second
- * session gives signs of life and searches for free shards.
+ * Placement by the advisory locks of PostgreSQL: one session of each node has those of its shards, and writes.
+ * PostgreSQL takes them away when the session ends, after its last transaction. A hung node keeps its session, so the
+ * other nodes end that after the lease. A second session gives signs of life and searches for free shards.
  */
 export class PostgresPlacement implements Placement, ShardOwner {
   readonly shards: number
@@ -284,7 +284,10 @@ export class PostgresPlacement implements Placement, ShardOwner {
     this.#renew()
   }
 
-  /** Gives a sign of life, and finds the owners of all shards. Takes the free ones that this node should have, and gives those that another should have. */
+  /**
+   * Gives a sign of life, and finds the owners of all shards. Takes the free ones that this node should have, and gives
+   * those that another should have.
+   */
   async #updateOwnership(seat: Seat): Promise<void> {
     const { pool, schema, clock } = this.#options
     const watch = (this.#watch ??= await openWatch(pool, schema, LEASE_MS))
@@ -398,8 +401,8 @@ export class PostgresPlacement implements Placement, ShardOwner {
 export const steadyClock: Clock = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
 
 /**
- * The time of the database, which all nodes share: the clocks of their machines need not agree. A node sees the database's clock between
- * two moments of its own, so it is wrong by the duration of a round trip at most.
+ * The time of the database, which all nodes share: the clocks of their machines need not agree. A node sees the
+ * database's clock between two moments of its own, so it is wrong by the duration of a round trip at most.
  */
 export class SharedClock implements Clock {
   readonly #own: Clock

@@ -22,7 +22,10 @@ export const BEAT = {
 /** The version of the node that a holder is. */
 const versionOf = (holder: string) => `${holder}::jsonb ->> 'version'`
 
-/** The locks of nodes and shards, with the nodes that have them: is a node, object, pid, address, takes shards, signs of life, version of a node. */
+/**
+ * The locks of nodes and shards, with the nodes that have them: is a node, object, pid, address, takes shards, signs of
+ * life, version of a node.
+ */
 export const LOOK = {
   name: 'taskchart_look',
   text: `
@@ -50,7 +53,10 @@ const BEFORE = `
   (CASE WHEN jsonb_array_length(holder::jsonb -> 'before') >= ${FORMER_OWNERS} THEN (holder::jsonb -> 'before') - 0 ELSE coalesce(holder::jsonb -> 'before', '[]') END)
   || CASE WHEN holder IS NULL THEN '[]' ELSE jsonb_build_array((holder::jsonb - 'before'::text) || jsonb_build_object('epoch', epoch)) END`
 
-/** Takes free shards, each with its newest permitted version: each with its new epoch, which is null if the last owner is newer after all. */
+/**
+ * Takes free shards, each with its newest permitted version: each with its new epoch, which is null if the last owner
+ * is newer after all.
+ */
 export const TAKE = {
   name: 'taskchart_take',
   text: `
@@ -142,8 +148,8 @@ export async function openWatch(pool: PostgresPool, schema: string, leaseMs: num
 }
 
 /**
- * How new a node is: the format of its stored actors, then the numbers of its agent's version without zeros at the end. `2.1.0` of format 1
- * is `[1, 2, 1]`. A version that does not begin with a number has none.
+ * How new a node is: the format of its stored actors, then the numbers of its agent's version without zeros at the end.
+ * `2.1.0` of format 1 is `[1, 2, 1]`. A version that does not begin with a number has none.
  */
 export type NodeVersion = readonly number[]
 

@@ -15,8 +15,9 @@ export interface HttpAnswer {
 }
 
 /**
- * Sends a request, and reads the answer according to its media type. Throws the errors of `sendRequest`, including redirects. Throws
- * InvalidAgentResponse for an answer that is too long, or neither JSON nor a stream, and a Refusal with the status if HTTP failed.
+ * Sends a request, and reads the answer according to its media type. Throws the errors of `sendRequest`, including
+ * redirects. Throws InvalidAgentResponse for an answer that is too long, or neither JSON nor a stream, and a Refusal
+ * with the status if HTTP failed.
  */
 export async function exchange(
   url: string,

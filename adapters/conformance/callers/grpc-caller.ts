@@ -56,7 +56,10 @@ type Method = (
   answer?: (error: grpc.ServiceError | null, response: never) => void
 ) => grpc.ClientUnaryCall & grpc.ClientReadableStream<never>
 
-/** A gRPC client (§10) with the messages of the official SDK. `url` is `host:port`; without TLS if the host is this machine. */
+/**
+ * A gRPC client (§10) with the messages of the official SDK. `url` is `host:port`; without TLS if the host is this
+ * machine.
+ */
 export function grpcCaller(url: string, usual: WireTerms): WireCaller {
   const Client = grpc.makeGenericClientConstructor(A2AService, 'A2AService')
   const { target, isPlain } = grpcTargetOf(url)

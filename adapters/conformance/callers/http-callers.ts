@@ -186,7 +186,10 @@ function placed(
   return { verb, path: typeof tenant === 'string' ? `/${encodeURIComponent(tenant)}${path}` : path, others }
 }
 
-/** The body of an answer, or an event. Throws its error (§11.6), which in a stream has a code of its own, since the status came before. */
+/**
+ * The body of an answer, or an event. Throws its error (§11.6), which in a stream has a code of its own, since the
+ * status came before.
+ */
 function restResult({ response: { status, ok }, next }: HttpAnswer, json: unknown, note: Note): unknown {
   const { error } = objectMembersOf(json)
   if (ok && error === undefined) return json

@@ -8,7 +8,10 @@ import { currentAddress } from '../../client/options.ts'
 import { accessOf, type WireCaller, termsHeaders, type Note, type WireTerms, ignoreFinding } from './caller.ts'
 import { asItIs, resultOf, type RpcResponse, type Translation } from './exchange.ts'
 
-/** A WebSocket client according to docs/websocket-binding.md, in a version of A2A. The next call restores a lost connection. */
+/**
+ * A WebSocket client according to docs/websocket-binding.md, in a version of A2A. The next call restores a lost
+ * connection.
+ */
 export function webSocketCaller(
   url: string,
   usual: WireTerms,

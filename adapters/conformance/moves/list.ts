@@ -41,7 +41,9 @@ export async function checkListTasks(subject: SubjectUnderTest): Promise<void> {
   await filters(trial, contextId, listed)
 }
 
-/** Opens more tasks in the context with the same message, and waits until they stop, so that the list does not change. */
+/**
+ * Opens more tasks in the context with the same message, and waits until they stop, so that the list does not change.
+ */
 async function more({ trial, text }: SubjectUnderTest, contextId: string): Promise<string[]> {
   const ids: string[] = []
   while (ids.length < TASKS - 1) {

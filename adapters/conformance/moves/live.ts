@@ -60,7 +60,10 @@ export async function answer(subject: SubjectUnderTest): Promise<void> {
   await checkStreams(subject, streams)
 }
 
-/** Opens three subscriptions, which begin with the current task (§3.1.6), and closes the first. Empty if the task has ended. */
+/**
+ * Opens three subscriptions, which begin with the current task (§3.1.6), and closes the first. Empty if the task has
+ * ended.
+ */
 async function witnesses(subject: SubjectUnderTest): Promise<StreamObserver[]> {
   const { trial, id } = subject
   if (!trial.options.card.streaming) return []
@@ -91,7 +94,10 @@ async function witnesses(subject: SubjectUnderTest): Promise<StreamObserver[]> {
   return streams
 }
 
-/** Checks the streams of an ended task: equal events in one order (§3.5.2), none missing or twice, ending with the task (§3.1.6). */
+/**
+ * Checks the streams of an ended task: equal events in one order (§3.5.2), none missing or twice, ending with the task
+ * (§3.1.6).
+ */
 async function checkStreams(subject: SubjectUnderTest, streams: readonly StreamObserver[]): Promise<void> {
   const { trial, course } = subject
   if (!course.isOver) return leave(streams)

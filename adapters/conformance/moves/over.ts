@@ -100,8 +100,8 @@ export async function readAtLast(subject: SubjectUnderTest): Promise<void> {
 }
 
 /**
- * Push notification configurations: refused if the card does not offer them (§3.3.4), else stored, read, listed and deleted (§3.1.7 to
- * §3.1.10). A server may drop them when the task ends (§3.1.7): then the move ends.
+ * Push notification configurations: refused if the card does not offer them (§3.3.4), else stored, read, listed and
+ * deleted (§3.1.7 to §3.1.10). A server may drop them when the task ends (§3.1.7): then the move ends.
  */
 export async function keepWebhooks(subject: SubjectUnderTest): Promise<void> {
   const { trial, id: taskId } = subject

@@ -26,8 +26,9 @@ export interface FoundCard {
 type CardAccess = Pick<ConnectOptions, 'headers' | 'credentials'>
 
 /**
- * Fetches the card of an agent, without following redirects. Throws TypeError for an invalid URL, Overloaded if the agent is unreachable,
- * UnsupportedOperation if there is no card, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse for invalid JSON.
+ * Fetches the card of an agent, without following redirects. Throws TypeError for an invalid URL, Overloaded if the
+ * agent is unreachable, UnsupportedOperation if there is no card, Unauthenticated or Forbidden if it is refused,
+ * InvalidAgentResponse for invalid JSON.
  */
 export async function cardAt(url: string, access: CardAccess, signal: AbortSignal): Promise<FoundCard> {
   const [first, root] = cardAddresses(url)

@@ -56,7 +56,9 @@ export const NEEDS = {
 
 export type Need = keyof typeof NEEDS
 
-/** The reason for skipping a requirement whose prerequisites were met: an earlier failure, or the bounds of the test. */
+/**
+ * The reason for skipping a requirement whose prerequisites were met: an earlier failure, or the bounds of the test.
+ */
 export const NOT_REACHED = 'its prerequisites were not reached: see the failures, or the bounds of the test'
 
 /** The content of a card that tests use. Other errors in the card do not stop them. */

@@ -84,7 +84,10 @@ export class ContextIndex {
     return this.#times.of(contextName(key))
   }
 
-  /** Adds the contexts that are in memory already and have messages, as of now. Older ones are not in memory, and no store lists them. */
+  /**
+   * Adds the contexts that are in memory already and have messages, as of now. Older ones are not in memory, and no
+   * store lists them.
+   */
   async readLive(nowMs: number): Promise<void> {
     const sources = this.#sources
     if (!sources) return

@@ -28,8 +28,8 @@ export interface VirtualListProps<Item> {
 }
 
 /**
- * A list that renders only visible rows, so that 10,000 rows cost as much as 30. Arrow keys, j and k, Home and End move the choice. Rows
- * inserted above the visible ones do not move them.
+ * A list that renders only visible rows, so that 10,000 rows cost as much as 30. Arrow keys, j and k, Home and End move
+ * the choice. Rows inserted above the visible ones do not move them.
  */
 export function VirtualList<Item>(props: VirtualListProps<Item>) {
   const { items, keyOf, heightOf, row, activeKey, choose, isHeading = () => false, follows = false } = props

@@ -26,8 +26,8 @@ export interface RecordListener {
 }
 
 /**
- * Records the actors of one context from XState's inspection events. Events are stored as they are, without copying or formatting, to
- * save the actors' time; they are formatted when a page requests them.
+ * Records the actors of one context from XState's inspection events. Events are stored as they are, without copying or
+ * formatting, to save the actors' time; they are formatted when a page requests them.
  */
 export class ContextRecord {
   readonly key: ContextKey
@@ -194,7 +194,9 @@ export class ContextRecord {
     )
   }
 
-  /** Reads the current state of an actor. All of them stop when their context leaves memory, which ends none of them. */
+  /**
+   * Reads the current state of an actor. All of them stop when their context leaves memory, which ends none of them.
+   */
   #look(ref: AnyActorRef): void {
     const entry = this.#entries.get(ref.sessionId)
     const snapshot = ref.getSnapshot() as Pick<AnyMachineSnapshot, 'status'>

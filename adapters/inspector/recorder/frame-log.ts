@@ -6,7 +6,10 @@ import type { Redact } from './seen-step.ts'
 /** The number of frames kept. */
 const REMEMBERED_FRAMES = 1000
 
-/** The number of characters shown of a frame. Twice as many are kept, so that redaction sees secrets at the cut completely. */
+/**
+ * The number of characters shown of a frame. Twice as many are kept, so that redaction sees secrets at the cut
+ * completely.
+ */
 const LONGEST_TEXT = 4096
 const KEPT_TEXT = 2 * LONGEST_TEXT
 

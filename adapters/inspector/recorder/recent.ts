@@ -9,12 +9,18 @@ export interface Kept {
   isChanged: boolean
 }
 
-/** The values that were added or changed last, at most so many. A change costs nothing: the order is known when one has to go. */
+/**
+ * The values that were added or changed last, at most so many. A change costs nothing: the order is known when one has
+ * to go.
+ */
 export class Recent<Value extends Kept> {
   readonly #limit: number
   /** Those that go next first. */
   readonly #values = new Map<string, Value>()
-  /** Goes on where it stopped: a new iterator passes the places of all deleted entries, which a Map keeps until it grows. */
+  /**
+   * Goes on where it stopped: a new iterator passes the places of all deleted entries, which a Map keeps until it
+   * grows.
+   */
   readonly #next = this.#values.entries()
 
   constructor(limit: number) {

@@ -9,12 +9,15 @@ import { ContextRecord, type RecordListener } from './context-record.ts'
 export const REMEMBERED_CONTEXTS = 100
 
 /**
- * The number of contexts that may start being recorded per minute: so many at once, then evenly. It bounds the cost of many new contexts, of
- * which nobody can look at each. Watched ones always are.
+ * The number of contexts that may start being recorded per minute: so many at once, then evenly. It bounds the cost of
+ * many new contexts, of which nobody can look at each. Watched ones always are.
  */
 export const RECORDED_A_MINUTE = 600
 
-/** The bound of all recorded steps, in bytes. Above it the oldest contexts are dropped, then the oldest steps of watched ones. */
+/**
+ * The bound of all recorded steps, in bytes. Above it the oldest contexts are dropped, then the oldest steps of watched
+ * ones.
+ */
 export const RECORDED_BYTES = 64 * 1024 * 1024
 
 /** Receives the events of all recorded contexts. */
@@ -111,7 +114,10 @@ export class Recorder {
     this.#bytes = 0
   }
 
-  /** Drops the oldest contexts, except watched ones, while there are too many bytes; then the oldest steps of the largest. */
+  /**
+   * Drops the oldest contexts, except watched ones, while there are too many bytes; then the oldest steps of the
+   * largest.
+   */
   #grew(bytes: number): void {
     this.#bytes += bytes
     for (const [name, { key, bytes }] of this.#bytes > this.#mostBytes ? this.#records.entries() : []) {

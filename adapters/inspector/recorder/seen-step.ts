@@ -27,7 +27,10 @@ const VALUE_BYTES = 32
 const MOST_VALUES = 1000
 const LARGE_EVENT_BYTES = 1024 * 1024
 
-/** The approximate size of a step with this event, in memory. Looks at a bounded number of values, and allocates nothing. */
+/**
+ * The approximate size of a step with this event, in memory. Looks at a bounded number of values, and allocates
+ * nothing.
+ */
 export function stepSizeOf(event: AnyEventObject): number {
   left = MOST_VALUES
   const bytes = STEP_BYTES + valueSize(event)

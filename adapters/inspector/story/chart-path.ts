@@ -72,8 +72,8 @@ export interface ChartNames {
 }
 
 /**
- * Rebuilds the steps of a task's own chart from the stored events, for tasks that no inspector watched. An event whose transition is not
- * certain gives a step without transitions.
+ * Rebuilds the steps of a task's own chart from the stored events, for tasks that no inspector watched. An event whose
+ * transition is not certain gives a step without transitions.
  */
 export function rebuiltSteps(events: readonly TaskEvent[], { states, transitions }: ChartNames): ActorStep[] {
   let active: readonly string[] = []

@@ -13,7 +13,10 @@ export const PICTURES: ReadonlySet<string> = new Set([
   'image/bmp'
 ])
 
-/** An HTML element as text: its content is HTML, its attributes are escaped. An element without content has an end tag too. */
+/**
+ * An HTML element as text: its content is HTML, its attributes are escaped. An element without content has an end tag
+ * too.
+ */
 export function html(
   name: string,
   attributes: Readonly<Record<string, string | undefined>>,
@@ -27,7 +30,10 @@ export function plainText(text: string): string {
   return escapeMarkup(text.replace(/[^\P{C}\n\t]/gu, ''))
 }
 
-/** Parts as HTML: text, JSON, pictures, links, files to save. Nothing in them is read as HTML, and nothing is loaded from elsewhere. */
+/**
+ * Parts as HTML: text, JSON, pictures, links, files to save. Nothing in them is read as HTML, and nothing is loaded
+ * from elsewhere.
+ */
 export function partsHtml(parts: readonly Part[], redact: Redact): string {
   return parts.map(part => partHtml(part, redact)).join('')
 }

@@ -51,8 +51,8 @@ article p{margin:0 0 4px}img{max-width:100%}figure{margin:4px 0}
 `
 
 /**
- * The story of a task as one HTML file, which needs no network: its charts, its sequence, and its talk. `redact` copies texts and data
- * without secrets; files stay as they are.
+ * The story of a task as one HTML file, which needs no network: its charts, its sequence, and its talk. `redact` copies
+ * texts and data without secrets; files stay as they are.
  */
 export function storyHtml({ agent, task, events, charts }: Story, redact: Redact): string {
   const {
@@ -139,8 +139,8 @@ interface Line {
 }
 
 /**
- * Messages and events in one order. A message of the client has no generation: it comes after the agent's message before it. Without
- * events, there are only messages.
+ * Messages and events in one order. A message of the client has no generation: it comes after the agent's message
+ * before it. Without events, there are only messages.
  */
 function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): Line[] {
   const messages =

@@ -15,7 +15,10 @@ export interface ListedRows {
   readonly next?: TaskCursor
 }
 
-/** Finds a page of a scope, or of one of its contexts. Damaged rows are reported and left out, though counted in the total. */
+/**
+ * Finds a page of a scope, or of one of its contexts. Damaged rows are reported and left out, though counted in the
+ * total.
+ */
 export async function readTaskPage(
   session: Session,
   scope: Scope,

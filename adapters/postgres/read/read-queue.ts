@@ -17,8 +17,9 @@ interface Waiting {
 }
 
 /**
- * The sessions for reads, and the reads that wait for one. Reads are scheduled fairly among users by the time that theirs took. A session
- * is opened when a read needs it. A read whose connection is lost is repeated once, on a new one.
+ * The sessions for reads, and the reads that wait for one. Reads are scheduled fairly among users by the time that
+ * theirs took. A session is opened when a read needs it. A read whose connection is lost is repeated once, on a new
+ * one.
  */
 export class ReadQueue {
   readonly #pool: PostgresPool

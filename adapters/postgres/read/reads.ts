@@ -65,8 +65,8 @@ const WEBHOOK_WIDTH = 8
 const CONTEXT_WIDTH = 11
 
 /**
- * The reads of the store port, on one session. Damaged data throws A2AError if it was requested by id, and is left out and reported
- * if it is one of many.
+ * The reads of the store port, on one session. Damaged data throws A2AError if it was requested by id, and is left out
+ * and reported if it is one of many.
  */
 export class PostgresReads {
   readonly #session: Session
@@ -307,7 +307,9 @@ export class PostgresReads {
     })
   }
 
-  /** The live tasks of a context, with the snapshots that fit within the limit; `undefined` if a commit came in between. */
+  /**
+   * The live tasks of a context, with the snapshots that fit within the limit; `undefined` if a commit came in between.
+   */
   async #restorable(
     { context, commits }: PgContext,
     rows: readonly PostgresCell[][],

@@ -24,7 +24,10 @@ interface Columns {
 const OF_SCOPE: Columns = { state: 'state', time: 'time' }
 const OF_CONTEXT: Columns = { state: "(state || '')", time: "(time || '')" }
 
-/** A page of a scope or a context. The index has its tasks by state, status time and id; each state gives as many as the page has. */
+/**
+ * A page of a scope or a context. The index has its tasks by state, status time and id; each state gives as many as the
+ * page has.
+ */
 const page = (name: string, of: string, { state, time }: Columns) =>
   prepared(
     name,
@@ -45,8 +48,9 @@ const counted = (name: string, of: string) =>
   prepared(name, `SELECT sum(count) FROM counters WHERE ${of} AND state IN (${OPEN})`)
 
 /**
- * The statements of all reads. Each finds its rows by an index, however large the tables are. A join of tables is a LATERAL with OFFSET 0 or
- * ORDER BY, in which the planner cannot change the order: for tables that it thinks empty it would read a whole index instead.
+ * The statements of all reads. Each finds its rows by an index, however large the tables are. A join of tables is a
+ * LATERAL with OFFSET 0 or ORDER BY, in which the planner cannot change the order: for tables that it thinks empty it
+ * would read a whole index instead.
  */
 export const READS = {
   task: prepared('task', `SELECT ${TASK_COLUMNS} FROM tasks WHERE task_id = $1`),
@@ -55,7 +59,10 @@ export const READS = {
     `SELECT ${CONTEXT_COLUMNS} FROM contexts WHERE tenant = $1 AND principal = $2 AND context_id = $3`
   ),
   commits: prepared('commits', 'SELECT commits FROM contexts WHERE context = $1'),
-  /** A context, then its live tasks, in one snapshot of the database: a column for the context's commits, and one for the bytes of a snapshot. */
+  /**
+   * A context, then its live tasks, in one snapshot of the database: a column for the context's commits, and one for
+   * the bytes of a snapshot.
+   */
   live: prepared(
     'live',
     `

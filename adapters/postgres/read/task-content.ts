@@ -13,12 +13,14 @@ interface Found {
   readonly messages: Map<number, PostgresCell[][]>
 }
 
-/** How a task is read: completely, or without history and artifacts because nobody wants them or because it is large. */
+/**
+ * How a task is read: completely, or without history and artifacts because nobody wants them or because it is large.
+ */
 type Form = 'whole' | 'brief' | 'large'
 
 /**
- * Reads the content of tasks up to the counts in their rows, so that rows and contents agree although they are two statements. Gives one result for each row, in order: the
- * task, or the error of its damaged rows.
+ * Reads the content of tasks up to the counts in their rows, so that rows and contents agree although they are two
+ * statements. Gives one result for each row, in order: the task, or the error of its damaged rows.
  */
 export async function readTasks(
   session: Session,

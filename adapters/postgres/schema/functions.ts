@@ -1,7 +1,7 @@
 /**
  * The functions of version 1. Each statement looks rows up by one index from one list of keys. Every write first
- * checks, in its own transaction, that the caller owns all of its shards; a write of another owner fails with TC001. A row that is not
- * as the writer knew it fails with TC002. A failed call writes nothing.
+ * checks, in its own transaction, that the caller owns all of its shards; a write of another owner fails with TC001. A
+ * row that is not as the writer knew it fails with TC002. A failed call writes nothing.
  */
 const OWNED = `
 CREATE FUNCTION check_owner(shards_ int[], epochs_ bigint[]) RETURNS void LANGUAGE plpgsql AS $body$
@@ -16,9 +16,15 @@ END $body$;
 /** The parameters of `write_rows`, in order: groups of columns with their types. `undefined` groups are null. */
 export const WRITE_GROUPS = {
   owned: ['int4', 'int8'],
-  /** before, context, shard, tenant, principal, context_id, commits, at_ms, added tasks, messages, snapshot, sum. `before` is 0 for a new one. */
+  /**
+   * before, context, shard, tenant, principal, context_id, commits, at_ms, added tasks, messages, snapshot, sum.
+   * `before` is 0 for a new one.
+   */
   contexts: ['int8', 'int8', 'int4', 'text', 'text', 'text', 'int8', 'float8', 'int4', 'int4', 'text', 'int8'],
-  /** is_new, context, task, shard, tenant, principal, context_id, task_id, state, time, status_at, generation, messages, bytes, wake_at_ms, ended_at_ms, sum. */
+  /**
+   * is_new, context, task, shard, tenant, principal, context_id, task_id, state, time, status_at, generation, messages,
+   * bytes, wake_at_ms, ended_at_ms, sum.
+   */
   tasks: [
     'bool',
     'int8',
@@ -60,8 +66,8 @@ export const WRITE_GROUPS = {
 } as const
 
 /**
- * Without `enable_indexscan` the planner finds rows by a bitmap, which needs a condition: it would read the whole index of a table that it
- * thinks empty.
+ * Without `enable_indexscan` the planner finds rows by a bitmap, which needs a condition: it would read the whole index
+ * of a table that it thinks empty.
  */
 const WRITE = `
 CREATE FUNCTION write_rows(
@@ -167,9 +173,9 @@ END $body$;
 `
 
 /**
- * A sweep runs beside the writer, and waits for none of its locks but those of contexts, which both take in ascending order. It takes tasks, then
- * contexts; what a writer has locked is not due. Its own slot of the counters keeps writers from waiting for it. While it runs, no other
- * process gets a shard.
+ * A sweep runs beside the writer, and waits for none of its locks but those of contexts, which both take in ascending
+ * order. It takes tasks, then contexts; what a writer has locked is not due. Its own slot of the counters keeps writers
+ * from waiting for it. While it runs, no other process gets a shard.
  */
 const REMOVE = `
 CREATE FUNCTION drop_tasks(tasks_ bigint[], contexts_ bigint[], slot_ int) RETURNS void LANGUAGE plpgsql SET enable_indexscan = off AS $body$

@@ -5,14 +5,15 @@ import { quoteIdentifier, Session } from '../session/session.ts'
 import { FUNCTIONS } from './functions.ts'
 
 /**
- * Version 1: the tables. Names of tenants, principals, contexts and tasks are texts of `storedText`, sorted by their bytes. Contexts, tasks, sends and
- * webhooks have the shard of their context, so that processes can share a database shard by shard. Counts of transitions have the
- * first shard of the process that counted as their writer. `sum` is a checksum over the cells that
- * the writer sets. Updated rows have space in their page.
+ * Version 1: the tables. Names of tenants, principals, contexts and tasks are texts of `storedText`, sorted by their
+ * bytes. Contexts, tasks, sends and webhooks have the shard of their context, so that processes can share a database
+ * shard by shard. Counts of transitions have the first shard of the process that counted as their writer. `sum` is a
+ * checksum over the cells that the writer sets. Updated rows have space in their page.
  *
- * Each condition fits one index only, so that the planner has no choice that is right for a small table alone: to read a whole index by a
- * condition on a later column is wrong once the table grows, and the plan stays until the next ANALYZE. So no two indexes of a table have the
- * same column; where two have to, one of them has it in an expression: `+ 0`, `|| ''`.
+ * Each condition fits one index only, so that the planner has no choice that is right for a small table alone: to read
+ * a whole index by a condition on a later column is wrong once the table grows, and the plan stays until the next
+ * ANALYZE. So no two indexes of a table have the same column; where two have to, one of them has it in an expression:
+ * `+ 0`, `|| ''`.
  */
 const TABLES = `
   CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
@@ -104,8 +105,8 @@ const GROWING = [
 ] as const
 
 /**
- * Autovacuum after few changed rows, and five times as fast as by default: dead rows should stay below 2 % of a table, 2,000, and those of
- * one `autovacuum_naptime` of the server and one run. The default waits for a fifth of a table.
+ * Autovacuum after few changed rows, and five times as fast as by default: dead rows should stay below 2 % of a table,
+ * 2,000, and those of one `autovacuum_naptime` of the server and one run. The default waits for a fifth of a table.
  */
 const VACUUM = GROWING.map(
   table =>
@@ -113,7 +114,10 @@ const VACUUM = GROWING.map(
     autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_limit = 1000);`
 ).join('\n')
 
-/** The number of slots in which the tasks of a scope and state are counted: so many processes count without waiting for each other. Sweeps have one more. */
+/**
+ * The number of slots in which the tasks of a scope and state are counted: so many processes count without waiting for
+ * each other. Sweeps have one more.
+ */
 export const SLOTS = 16
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
@@ -134,8 +138,8 @@ export interface OpenedDatabase {
 }
 
 /**
- * The version of the schema, and its number of shards; `undefined` if there are no tables yet. Rejects with StorageError for a newer
- * version, and for a schema with tables of another program.
+ * The version of the schema, and its number of shards; `undefined` if there are no tables yet. Rejects with
+ * StorageError for a newer version, and for a schema with tables of another program.
  */
 export async function readVersion(
   session: Session,
@@ -185,7 +189,8 @@ export async function checkTables(session: Session, schema: string, name: string
 
 /** Creates the schema with version 1, if it is not there. Two processes may do it at the same time. */
 export async function createSchema(session: Session, schema: string, shards: number): Promise<void> {
-  // The lock comes before the transaction: one that waits for it inside does not see the schema that another process has made.
+  // The lock comes before the transaction: one that waits for it inside does not see the schema that another process
+  // has made.
   await session.once(`SELECT pg_advisory_lock(hashtext('taskchart'), -1)`)
   await inTransaction(session, async () => {
     const [[isThere] = []] = await session.once('SELECT to_regnamespace($1) IS NOT NULL', [quoteIdentifier(schema)])

@@ -48,7 +48,10 @@ export interface Ownership {
 /** The owner of shards, for the writer. */
 export interface ShardOwner {
   readonly isOwner: boolean
-  /** The shards that this process owns now; another object after each change. Throws Overloaded while the database is away. */
+  /**
+   * The shards that this process owns now; another object after each change. Throws Overloaded while the database is
+   * away.
+   */
   readonly owned: Ownership
   /** Gives up a lost ownership. Later reports about the same session change nothing. */
   lost(session: Session, error: unknown): void
@@ -57,8 +60,9 @@ export interface ShardOwner {
 }
 
 /**
- * Owns all shards of a database: one session has their advisory locks, and writes. PostgreSQL takes the locks away when the session ends,
- * after its last transaction. Then this process owns nothing, and tries again, with back-off, until it is closed.
+ * Owns all shards of a database: one session has their advisory locks, and writes. PostgreSQL takes the locks away when
+ * the session ends, after its last transaction. Then this process owns nothing, and tries again, with back-off, until
+ * it is closed.
  */
 export class DatabaseOwner implements ShardOwner {
   readonly #options: OwnerOptions
@@ -170,7 +174,10 @@ export class DatabaseOwner implements ShardOwner {
     }
   }
 
-  /** Takes the lock of every shard. The last session of this process is ended if it is still there: its connection may be dead. */
+  /**
+   * Takes the lock of every shard. The last session of this process is ended if it is still there: its connection may
+   * be dead.
+   */
   async #lock(session: Session): Promise<void> {
     for (;;) {
       const occupied = await lockAll(session)
@@ -198,7 +205,10 @@ export class DatabaseOwner implements ShardOwner {
   }
 }
 
-/** Takes the lock of every shard, or gives the result for one that another session has. Of sessions that try at once, the one that gets the first shard gets all. */
+/**
+ * Takes the lock of every shard, or gives the result for one that another session has. Of sessions that try at once,
+ * the one that gets the first shard gets all.
+ */
 async function lockAll(session: Session): Promise<PostgresCell[] | undefined> {
   for (const part of ['shard = 0', 'shard > 0']) {
     const locks = await session.once(

@@ -42,10 +42,15 @@ export const INSTALL_PG = 'npm install pg@8'
 /** How long a connection attempt may take, in milliseconds. */
 const CONNECT_MS = 5000
 
-/** How long the client waits for the answer to a statement. The server gives up after 30 s, so then the connection is dead. */
+/**
+ * How long the client waits for the answer to a statement. The server gives up after 30 s, so then the connection is
+ * dead.
+ */
 const ANSWER_MS = 40_000
 
-/** A pool for a URL, with at most `max` connections. Throws TypeError if the package `pg`, an optional peer, is missing. */
+/**
+ * A pool for a URL, with at most `max` connections. Throws TypeError if the package `pg`, an optional peer, is missing.
+ */
 export function poolOf(
   url: string,
   max: number,
@@ -86,12 +91,14 @@ export function isPostgresUrl(text: string): boolean {
   return /^postgres(?:ql)?:\/\//i.test(text)
 }
 
-/** A URL for libpq, which tries one host after the other: `//a,b/` or `?host=a,b`. `pg` takes such a list for one name. */
+/**
+ * A URL for libpq, which tries one host after the other: `//a,b/` or `?host=a,b`. `pg` takes such a list for one name.
+ */
 const SEVERAL_HOSTS = /^[^/]*\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)|[?&]host=[^&#]*(?:,|%2c)/i
 
 /**
- * A database's name for messages: host, port and database of the URL, without user, password and parameters. Throws TypeError for anything
- * that is neither a URL of PostgreSQL nor a pool; the message never contains the URL.
+ * A database's name for messages: host, port and database of the URL, without user, password and parameters. Throws
+ * TypeError for anything that is neither a URL of PostgreSQL nor a pool; the message never contains the URL.
  */
 export function placeName(place: unknown, taker: string): string {
   if (isPool(place)) return 'the database of the pool'

@@ -7,7 +7,10 @@ import { postgresReasonOf, Session } from './session.ts'
 /** The oldest version with all that the schema needs. */
 const OLDEST = 140_000
 
-/** Checks the server, and creates the tables of a new database. Rejects with StorageError for one that cannot be used. A logger gets warnings. */
+/**
+ * Checks the server, and creates the tables of a new database. Rejects with StorageError for one that cannot be used. A
+ * logger gets warnings.
+ */
 export async function checkedDatabase(
   session: Session,
   {
@@ -24,7 +27,10 @@ export async function checkedDatabase(
   return (await readVersion(session, place)) as OpenedDatabase
 }
 
-/** Checks that a server of taskchart could use a database, whose tables may be missing. Changes nothing. Rejects as {@link checkServer}, and if there is no connection. */
+/**
+ * Checks that a server of taskchart could use a database, whose tables may be missing. Changes nothing. Rejects as
+ * {@link checkServer}, and if there is no connection.
+ */
 export async function checkUse(url: string, taker: string, schema: string): Promise<void> {
   const place = placeName(url, taker)
   const pool = poolOf(url, 1)
@@ -41,8 +47,9 @@ export async function checkUse(url: string, taker: string, schema: string): Prom
 }
 
 /**
- * Refuses a pooler that gives the server's sessions to its clients for one transaction each, such as PgBouncer's transaction mode. There
- * the locks and settings of a session are those of any client. Two connections at the same time have the same process of the server.
+ * Refuses a pooler that gives the server's sessions to its clients for one transaction each, such as PgBouncer's
+ * transaction mode. There the locks and settings of a session are those of any client. Two connections at the same time
+ * have the same process of the server.
  */
 async function refusePooler(session: Session, pool: PostgresPool, place: string, schema: string): Promise<void> {
   const pidOf = async (of: Session) =>
@@ -66,7 +73,10 @@ async function refusePooler(session: Session, pool: PostgresPool, place: string,
   }
 }
 
-/** Refuses a server that cannot be written or is too old, and a role that lacks rights. With a logger, warns of settings with which acknowledged commits can be lost. */
+/**
+ * Refuses a server that cannot be written or is too old, and a role that lacks rights. With a logger, warns of settings
+ * with which acknowledged commits can be lost.
+ */
 export async function checkServer(
   session: Session,
   place: string,
@@ -119,7 +129,10 @@ const MISSING_RIGHTS = `
   SELECT format('GRANT EXECUTE ON FUNCTION %I.%I(%s) TO %I', nspname, proname, pg_get_function_identity_arguments(f.oid), current_user)
     FROM space JOIN pg_proc f ON pronamespace = space AND proname = ANY ($2) WHERE is_made AND NOT has_function_privilege(f.oid, 'EXECUTE')`
 
-/** Rejects with StorageError if the role lacks a right that taskchart needs. It names the statements that grant the missing rights. */
+/**
+ * Rejects with StorageError if the role lacks a right that taskchart needs. It names the statements that grant the
+ * missing rights.
+ */
 async function checkRights(session: Session, place: string, schema: string): Promise<void> {
   const missing = (await session.once(MISSING_RIGHTS, [schema, OURS])).flat()
   if (missing.length > 0)

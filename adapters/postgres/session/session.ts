@@ -14,8 +14,9 @@ export interface Prepared {
 const AS_TEXT = { getTypeParser: () => (text: string) => text }
 
 /**
- * Settings of every session. Statements look rows up by index, one nested loop for each list of keys: the plan is made once, and stays
- * right while a table grows from nothing. A dead host's session ends after about 30 seconds, and with it its locks.
+ * Settings of every session. Statements look rows up by index, one nested loop for each list of keys: the plan is made
+ * once, and stays right while a table grows from nothing. A dead host's session ends after about 30 seconds, and with
+ * it its locks.
  */
 const SETTINGS = `
   SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;

@@ -30,8 +30,9 @@ interface Changed<Row> {
 }
 
 /**
- * The changes of several commits, applied in order to the rows that the owner knows. Only the last form of a context, task or snapshot is
- * written, so one batch may have many commits of a context. A commit that cannot be applied leaves no trace.
+ * The changes of several commits, applied in order to the rows that the owner knows. Only the last form of a context,
+ * task or snapshot is written, so one batch may have many commits of a context. A commit that cannot be applied leaves
+ * no trace.
  */
 export class PostgresBatch {
   readonly #rows: BatchRows

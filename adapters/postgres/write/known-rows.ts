@@ -47,8 +47,9 @@ export interface Removed {
 }
 
 /**
- * The writer's view of contexts and tasks. Only the owner writes, so it need not read the rows that it has written. Contexts and tasks that a
- * commit opens count as new without a read. If one exists, the write fails as a whole, and the commits are tried again with `careful`.
+ * The writer's view of contexts and tasks. Only the owner writes, so it need not read the rows that it has written.
+ * Contexts and tasks that a commit opens count as new without a read. If one exists, the write fails as a whole, and
+ * the commits are tried again with `careful`.
  */
 export class KnownRows {
   readonly #contexts = new LruCache<PgContext>(KEPT_ROWS)

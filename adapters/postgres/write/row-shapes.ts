@@ -198,8 +198,9 @@ export function contextNameOf(tenant: string, principal: string, contextId: stri
 }
 
 /**
- * The shard of a context. It is N if the id ends in `~N`, with N below the number of shards. Else it is a hash modulo that number: the
- * first four bytes, as a big-endian number, of the SHA-256 of `contextName`. A task has the shard of its context. It never changes.
+ * The shard of a context. It is N if the id ends in `~N`, with N below the number of shards. Else it is a hash modulo
+ * that number: the first four bytes, as a big-endian number, of the SHA-256 of `contextName`. A task has the shard of
+ * its context. It never changes.
  */
 export function shardOf(key: ContextKey, shards: number): number {
   const [, end] = /~(0|[1-9]\d{0,5})$/.exec(key.contextId) ?? []
@@ -220,8 +221,8 @@ const HEADER_BYTES = 20
 const LENGTH_BYTES = 4
 
 /**
- * A one-dimensional array in PostgreSQL's binary form. `pg` sends a buffer as it is, while it would quote and escape an array: for bodies of JSON
- * that costs several times as much. Null for no values.
+ * A one-dimensional array in PostgreSQL's binary form. `pg` sends a buffer as it is, while it would quote and escape an
+ * array: for bodies of JSON that costs several times as much. Null for no values.
  */
 export function binaryArray(type: ColumnType, values: readonly Cell[]): Buffer | null {
   if (values.length === 0) return null

@@ -42,7 +42,10 @@ export function transitionOf([
   )
 }
 
-/** Adds counts to the rows of this process, which are those of its first shard. Without a shard it writes nothing. A damaged row begins again. */
+/**
+ * Adds counts to the rows of this process, which are those of its first shard. Without a shard it writes nothing. A
+ * damaged row begins again.
+ */
 export async function countTransitions(
   { session, shards, epochs }: Pick<Ownership, 'session' | 'shards' | 'epochs'>,
   { counts, atMs }: CountChange

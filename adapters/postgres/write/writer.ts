@@ -19,8 +19,9 @@ import { WRITE_ROWS, type WriteGroups } from './write-groups.ts'
 const ERASE = { name: 'taskchart_erase', text: 'SELECT erase_rows($1, $2, $3, $4, $5, $6)' }
 
 /**
- * The rounds of the event loop between two batches. Commits that follow from the answers to the first batch go into the second. With three
- * nodes and 64 tasks in flight, 2 rounds save a third of the statements, and 4 rounds complete 4 % more tasks than 2.
+ * The rounds of the event loop between two batches. Commits that follow from the answers to the first batch go into the
+ * second. With three nodes and 64 tasks in flight, 2 rounds save a third of the statements, and 4 rounds complete 4 %
+ * more tasks than 2.
  */
 const ROUNDS_BETWEEN = 4
 
@@ -31,9 +32,9 @@ export type OrderedChange = Exclude<StoreChange, { readonly sweep: unknown }>
 type Outcome = boolean | Error
 
 /**
- * Writes commits and changes on the owner's session: one batch at a time, each one statement and one transaction. Writes that arrive
- * meanwhile form the next batch. If the session is lost, every waiting write is refused. The effect of the last batch is then unknown to
- * its callers, who read it again once the database is back.
+ * Writes commits and changes on the owner's session: one batch at a time, each one statement and one transaction.
+ * Writes that arrive meanwhile form the next batch. If the session is lost, every waiting write is refused. The effect
+ * of the last batch is then unknown to its callers, who read it again once the database is back.
  */
 export class Writer {
   readonly #owner: ShardOwner
@@ -236,14 +237,18 @@ export class Writer {
 const PIECE_ROWS = 256
 const PIECE_BYTES = 1024 * 1024
 
-/** The rows that a sweep removes in a second at most, while commits wait, so that it takes a small part of the server only. */
+/**
+ * The rows that a sweep removes in a second at most, while commits wait, so that it takes a small part of the server
+ * only.
+ */
 const ROWS_A_SECOND = 2000
 
 const SWEEP = { name: 'taskchart_sweep', text: 'SELECT * FROM sweep_rows($1, $2, $3, $4, $5, $6, $7, $8)' }
 
 /**
- * Removes old rows in small pieces, beside the commits: on a session for reads, each piece in a transaction of its own. A piece checks the
- * epochs of the shards, and no other process gets them before it has ended. So a process that lost its shards removes nothing.
+ * Removes old rows in small pieces, beside the commits: on a session for reads, each piece in a transaction of its own.
+ * A piece checks the epochs of the shards, and no other process gets them before it has ended. So a process that lost
+ * its shards removes nothing.
  */
 export class Sweeper {
   readonly #owner: ShardOwner

@@ -18,9 +18,9 @@ const LOG_HEADER_BYTES = 32
 const SALT_OFFSET = 16
 
 /**
- * The application id in the file while the log with this number has commits that the file lacks: "A2" and the last 16 bits of the
- * number. It is written without SQLite, only into the file. SQLite reads page 1 from the log, where the id is
- * {@link APPLICATION_ID}, and restores that id at the checkpoint.
+ * The application id in the file while the log with this number has commits that the file lacks: "A2" and the last 16
+ * bits of the number. It is written without SQLite, only into the file. SQLite reads page 1 from the log, where the id
+ * is {@link APPLICATION_ID}, and restores that id at the checkpoint.
  */
 export function idWithLog(salt: number): number {
   return ((APPLICATION_ID & 0xff_ff_00_00) | (salt & 0xff_ff)) >>> 0
@@ -36,7 +36,10 @@ export function logSalt(file: string): number | undefined {
   return existsSync(logOf(file)) ? startOf(logOf(file), LOG_HEADER_BYTES)?.readUInt32BE(SALT_OFFSET) : undefined
 }
 
-/** Creates an empty file that only its owner can read and write, unless it exists. SQLite gives the same mode to log, index and journal. */
+/**
+ * Creates an empty file that only its owner can read and write, unless it exists. SQLite gives the same mode to log,
+ * index and journal.
+ */
 export function createPrivately(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600))
@@ -46,8 +49,8 @@ export function createPrivately(file: string): void {
 }
 
 /**
- * Checks, without SQLite, that a file belongs to taskchart: SQLite would create files beside another program's. Throws StorageError if it
- * does not, or if the file and its log do not match. An empty file counts as missing.
+ * Checks, without SQLite, that a file belongs to taskchart: SQLite would create files beside another program's. Throws
+ * StorageError if it does not, or if the file and its log do not match. An empty file counts as missing.
  */
 export function checkHeader(file: string): void {
   throwTwice(() => headerProblem(file))

@@ -6,8 +6,9 @@ import { checkHeader, createPrivately, logOf } from './file-header.ts'
 import { openForReading, prepareFile, realFile, usingFile } from './open-file.ts'
 
 /**
- * Copies a store's file to a new file that is complete without a log, even while a server uses the store. Returns the size of the copy
- * in bytes. The copy gets its name when it is complete and synced: a killed backup leaves `TO.PID.partial`.
+ * Copies a store's file to a new file that is complete without a log, even while a server uses the store. Returns the
+ * size of the copy in bytes. The copy gets its name when it is complete and synced: a killed backup leaves
+ * `TO.PID.partial`.
  */
 export function backupFile(file: string, to: string): number {
   const source = realFile(file)
@@ -50,8 +51,8 @@ export function syncPath(path: string): void {
 }
 
 /**
- * Rewrites a file without its free pages, and makes it release free pages automatically from then on. No other process may use
- * the file. Returns its size in bytes before and after.
+ * Rewrites a file without its free pages, and makes it release free pages automatically from then on. No other process
+ * may use the file. Returns its size in bytes before and after.
  */
 export function vacuumFile(file: string): { before: number; after: number } {
   const path = realFile(file)

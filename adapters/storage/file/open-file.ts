@@ -44,9 +44,9 @@ export function realFile(file: string): string {
 }
 
 /**
- * Prepares a file for exclusive use: creates it if needed, migrates it, and checks a file of up to `checkedBytes` for damage. Returns the
- * function that releases it. Throws StorageError, and changes nothing, for a file of another program, or one that is in use,
- * damaged or too new.
+ * Prepares a file for exclusive use: creates it if needed, migrates it, and checks a file of up to `checkedBytes` for
+ * damage. Returns the function that releases it. Throws StorageError, and changes nothing, for a file of another
+ * program, or one that is in use, damaged or too new.
  */
 export function prepareFile(file: string, driver: DriverName | undefined, checkedBytes = CHECKED_BYTES): () => void {
   const holder = thisHolder()
@@ -81,7 +81,10 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   }
 }
 
-/** The size to which SQLite truncates the log file when the log restarts: twice the log of small commits. If that were truncated and grew each time, they would take 8 % longer. */
+/**
+ * The size to which SQLite truncates the log file when the log restarts: twice the log of small commits. If that were
+ * truncated and grew each time, they would take 8 % longer.
+ */
 const LOG_BYTES = 8 * 1024 * 1024
 
 /** Opens a prepared file: every commit is synced, deleted data is overwritten, and checkpoints are explicit. */
@@ -94,7 +97,10 @@ export function openForWriting(file: string, driver: DriverName | undefined): Da
   return database
 }
 
-/** Opens a file for reading while others use it, and returns the result of `prepare`. Throws StorageError for an unusable file. */
+/**
+ * Opens a file for reading while others use it, and returns the result of `prepare`. Throws StorageError for an
+ * unusable file.
+ */
 export function openForReading<T>(file: string, prepare: (database: Database) => T): T {
   const here = holdingHere(file)
   if (!here) checkHeader(file)
@@ -192,14 +198,19 @@ export class OpenFiles {
     )
   }
 
-  /** Marks the file as incomplete without its log. The newest frame of the log must be page 1, so that a checkpoint removes the mark. */
+  /**
+   * Marks the file as incomplete without its log. The newest frame of the log must be page 1, so that a checkpoint
+   * removes the mark.
+   */
   markWithLog(): void {
     const id = Buffer.alloc(4)
     id.writeUInt32BE(idWithLog(this.#readLogHeader().readUInt32BE(SALTS_OFFSET)))
     writeSync(this.#main, id, 0, id.length, APPLICATION_ID_OFFSET)
   }
 
-  /** Whether the log has this many frames. The size of its file does not show it, since a restarted log overwrites it. */
+  /**
+   * Whether the log has this many frames. The size of its file does not show it, since a restarted log overwrites it.
+   */
   logReaches(frames: number): boolean {
     const header = this.#readLogHeader()
     const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(PAGE_BYTES_OFFSET)
@@ -241,8 +252,8 @@ interface Held {
 }
 
 /**
- * The files that this process holds. File locks belong to a process: the drivers do not see each other's, and opening and closing a
- * file a second time releases them.
+ * The files that this process holds. File locks belong to a process: the drivers do not see each other's, and opening
+ * and closing a file a second time releases them.
  */
 const heldHere = new Map<string, Held>()
 
@@ -252,8 +263,9 @@ function holdingHere(file: string): Held | undefined {
 }
 
 /**
- * Locks a file for this process by a transaction on the empty database `FILE-lock`. The lock ends with the process, or when the returned
- * function is called, which may be called twice. Throws StorageError if another process holds it; `holderOf` names it.
+ * Locks a file for this process by a transaction on the empty database `FILE-lock`. The lock ends with the process, or
+ * when the returned function is called, which may be called twice. Throws StorageError if another process holds it;
+ * `holderOf` names it.
  */
 function hold(
   file: string,
@@ -304,7 +316,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSI
 /** Starts an empty file that can release free pages. This setting must precede the first page, which it writes. */
 const BEGIN_FILE = 'BEGIN; PRAGMA auto_vacuum = INCREMENTAL'
 
-/** Migrates a file's schema to the newest version, each step in a transaction. Throws StorageError for a newer version. */
+/**
+ * Migrates a file's schema to the newest version, each step in a transaction. Throws StorageError for a newer version.
+ */
 export function migrateSqlite(
   database: Database,
   file: string,
@@ -332,7 +346,10 @@ function checkVersion(database: Database, file: string, known = SQLITE_MIGRATION
   throw tooNew(file, version, known)
 }
 
-/** Lets a reader use a file of an older version, which stays unchanged, like the newest. Throws StorageError for a newer version. */
+/**
+ * Lets a reader use a file of an older version, which stays unchanged, like the newest. Throws StorageError for a newer
+ * version.
+ */
 function readAsNewest(database: Database, file: string): void {
   const own = checkVersion(database, file)
   for (const [version, sql] of AS_VERSION) if (own < version) database.exec(sql)

@@ -49,8 +49,8 @@ export interface TaskTexts {
 export type SqliteReadName = Exclude<keyof SqliteReads, 'texts'>
 
 /**
- * The reads of the store port, on one connection. Damaged data throws A2AError if it was requested by id, and is left out and reported
- * if it is one of many.
+ * The reads of the store port, on one connection. Damaged data throws A2AError if it was requested by id, and is left
+ * out and reported if it is one of many.
  */
 export class SqliteReads {
   readonly texts: TaskTexts
@@ -402,7 +402,10 @@ const TENANTS = `
     SELECT min(tenant) FROM scopes UNION ALL SELECT (SELECT min(tenant) FROM scopes WHERE tenant > tenants.tenant) FROM tenants WHERE tenants.tenant IS NOT NULL
   )`
 
-/** Queries that count open tasks: all, or by indexes those of a principal, of a tenant, or of both; and one that gives their states. */
+/**
+ * Queries that count open tasks: all, or by indexes those of a principal, of a tenant, or of both; and one that gives
+ * their states.
+ */
 function openCounts(database: Database) {
   const tasks = `CROSS JOIN tasks ON tasks.scope = scopes.scope AND tasks.state IN (${OPEN})`
   return {

@@ -31,7 +31,10 @@ export class TaskLister {
     this.#of = { scope: by('scope'), context: by('context') }
   }
 
-  /** The tasks on a page, the number of all matches, and the cursor of the next page. `number` is that of the scope or context. */
+  /**
+   * The tasks on a page, the number of all matches, and the cursor of the next page. `number` is that of the scope or
+   * context.
+   */
   page(
     of: 'scope' | 'context',
     number: number,

@@ -25,7 +25,9 @@ interface KeptTask {
   readonly messages: number
 }
 
-/** The bytes above which a task that is not cached is sent as its rows. Below it, a task is less to parse than they are. */
+/**
+ * The bytes above which a task that is not cached is sent as its rows. Below it, a task is less to parse than they are.
+ */
 const ROWS_FROM_BYTES = 16 * 1024
 
 /** The maximum number of rows in a page of a task. */
@@ -70,7 +72,9 @@ export class TaskReader {
     this.sizes = new TaskSizes(database)
   }
 
-  /** Reads the task of a row; `fits` is that of all tasks of a list. Throws DamagedRow if any of its rows is damaged. */
+  /**
+   * Reads the task of a row; `fits` is that of all tasks of a list. Throws DamagedRow if any of its rows is damaged.
+   */
   read(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}, fits = fitsInto(options.within)): StoredTask {
     const { historyLength, artifacts, within } = options
     // A live task without an intact snapshot cannot be restored, so it counts as damaged.
@@ -86,8 +90,8 @@ export class TaskReader {
   }
 
   /**
-   * Reads the task of a row as JSON, of a StoredTask or of TaskRows. To parse a long task here, and once more where it is used, would keep
-   * others waiting.
+   * Reads the task of a row as JSON, of a StoredTask or of TaskRows. To parse a long task here, and once more where it
+   * is used, would keep others waiting.
    */
   readText(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}, fits = fitsInto(options.within)): string {
     const { historyLength, artifacts, within } = options
@@ -149,7 +153,9 @@ export class TaskReader {
     return record
   }
 
-  /** A task from all of its rows: each message is applied at its generation. For a cached task only new rows are read. */
+  /**
+   * A task from all of its rows: each message is applied at its generation. For a cached task only new rows are read.
+   */
   #wholeOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
     const { record, messages: known } = this.#kept.get(row.taskId, () => ({
       record: newTaskRecord(key, originalText(row.taskId)),
@@ -199,7 +205,10 @@ interface Counted {
 
 const NOTHING: Counted = { bytes: 0, last: -1 }
 
-/** Sizes of stored tasks, in bytes of JSON. Rows of events and messages never change, so a later call adds the new ones alone. */
+/**
+ * Sizes of stored tasks, in bytes of JSON. Rows of events and messages never change, so a later call adds the new ones
+ * alone.
+ */
 class TaskSizes {
   readonly #events: Statement
   readonly #messages: Statement
@@ -233,7 +242,10 @@ class TaskSizes {
     return events.bytes + messages.bytes
   }
 
-  /** The sizes of the tasks that are chosen; `of` is the number of their scope, or of their context if its newest are chosen. */
+  /**
+   * The sizes of the tasks that are chosen; `of` is the number of their scope, or of their context if its newest are
+   * chosen.
+   */
   measure(of: number, choice: TaskChoice): TaskSize[] {
     const rows =
       'newest' in choice

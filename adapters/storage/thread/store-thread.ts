@@ -79,9 +79,9 @@ function schedule(): void {
 }
 
 /**
- * Reads for one user, or writes all batches that have arrived, and releases some free pages. So no caller waits for all requests of another.
- * Reads and writes alternate, and what arrives meanwhile is received between them. So a write waits for one read at most, and a read for the
- * writes of one turn.
+ * Reads for one user, or writes all batches that have arrived, and releases some free pages. So no caller waits for all
+ * requests of another. Reads and writes alternate, and what arrives meanwhile is received between them. So a write
+ * waits for one read at most, and a read for the writes of one turn.
  */
 function turn(): void {
   isScheduled = false

@@ -22,12 +22,15 @@ import {
 import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /**
- * The number of batches of writes that the thread has at once. Those that arrive while others are in progress share the next transaction
- * and its sync.
+ * The number of batches of writes that the thread has at once. Those that arrive while others are in progress share the
+ * next transaction and its sync.
  */
 const BATCHES_AHEAD = 8
 
-/** The thread's memory for new objects. By default it has 96 MiB, and fills them with the garbage of rows before it collects. */
+/**
+ * The thread's memory for new objects. By default it has 96 MiB, and fills them with the garbage of rows before it
+ * collects.
+ */
 const YOUNG_MIB = 8
 
 /** Receives the reports of a link. */
@@ -38,8 +41,8 @@ export interface LinkListener {
 }
 
 /**
- * The connection to the worker thread that has the file. Calls of one turn of the event loop are sent together. Reads are sent at once,
- * and the thread schedules them fairly among users. Each promise settles with the thread's answer.
+ * The connection to the worker thread that has the file. Calls of one turn of the event loop are sent together. Reads
+ * are sent at once, and the thread schedules them fairly among users. Each promise settles with the thread's answer.
  */
 export class ThreadLink {
   readonly #worker: Worker
@@ -56,7 +59,8 @@ export class ThreadLink {
 
   constructor(data: ThreadData, listener: LinkListener) {
     this.#listener = listener
-    // Preloads of the command line, such as tracers and loaders, are not for this thread. Those of NODE_OPTIONS still run.
+    // Preloads of the command line, such as tracers and loaders, are not for this thread. Those of NODE_OPTIONS still
+    // run.
     this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), {
       name: 'taskchart store',
       workerData: data,
@@ -168,7 +172,8 @@ export class ThreadLink {
       const { waiting, change } = this.#sentWrites.shift() as WriteBatch
       for (const [i, outcome] of report.commits.entries()) settle(waiting[i] as QueuedCall<boolean>, outcome)
       if (change && report.change) settle(change.waiting, report.change)
-      // Not sent at once: Node delivers up to 1,000 messages of a thread in one turn of the event loop, which the next batches could fill.
+      // Not sent at once: Node delivers up to 1,000 messages of a thread in one turn of the event loop, which the next
+      // batches could fill.
       this.#schedule()
     }
     if (!this.#end && this.#readers.size + this.#sentWrites.length === 0) this.#worker.unref()

@@ -28,7 +28,10 @@ export type NumberedOutcome = readonly [number: number, outcome: StoreOutcome<st
 /** A control message to the thread: answers to a user's reads were received, or close. */
 export type ControlMessage = { readonly received: string; readonly weight: number } | 'close'
 
-/** A message from the thread: outcomes of one user's reads by number, outcomes of a batch of writes, damaged data, or a final failure. */
+/**
+ * A message from the thread: outcomes of one user's reads by number, outcomes of a batch of writes, damaged data, or a
+ * final failure.
+ */
 export type ThreadReport =
   | { readonly reads: readonly NumberedOutcome[]; readonly user: string; readonly weight: number }
   | { readonly commits: StoreOutcome<boolean>[]; readonly change: StoreOutcome<Changed> | undefined }
@@ -59,7 +62,10 @@ type PackedEntry = readonly [
   isTerm: boolean
 ]
 
-/** A commit as lists. To send its objects to another thread takes three times as long, since each carries the names of its members. */
+/**
+ * A commit as lists. To send its objects to another thread takes three times as long, since each carries the names of
+ * its members.
+ */
 type PackedCommit = readonly [
   tenant: string,
   principal: string,

@@ -38,8 +38,8 @@ interface ChangedContext {
 
 /**
  * Writes the rows of commits. The caller opens the transaction, calls {@link CommitWriter.flush} before its end, and
- * {@link CommitWriter.forget} after a rollback. Rows of events and messages are written at once. Rows of contexts, tasks and snapshots are
- * written by `flush`, so that several commits of one task write them once.
+ * {@link CommitWriter.forget} after a rollback. Rows of events and messages are written at once. Rows of contexts,
+ * tasks and snapshots are written by `flush`, so that several commits of one task write them once.
  */
 export class CommitWriter {
   readonly #tables: Tables
@@ -79,7 +79,10 @@ export class CommitWriter {
     this.#dropSend = database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?')
   }
 
-  /** Writes a commit and returns true; returns false if it lost its race. Throws A2AError, after a part, for damaged rows. */
+  /**
+   * Writes a commit and returns true; returns false if it lost its race. Throws A2AError, after a part, for damaged
+   * rows.
+   */
   write(commit: CommitRows): boolean {
     const { tenant, principal, contextId, expected, atMs, snapshot, log, journal } = commit
     const scope = this.#scopes.get(nameOf(tenant, principal), () => this.#find.scope.one(tenant, principal))

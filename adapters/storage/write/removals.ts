@@ -56,7 +56,9 @@ export class Removals {
     this.#changeContext = contexts.updating(['tasks'], ['context'])
   }
 
-  /** Removes expired rows: at most `limit`, and about `bytes` of text. Returns the number of tasks, contexts and sends. */
+  /**
+   * Removes expired rows: at most `limit`, and about `bytes` of text. Returns the number of tasks, contexts and sends.
+   */
   sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: SweepBounds, limit: number, bytes: number): number {
     this.#drop.transitions.run(endedBeforeMs)
     let left = bytes

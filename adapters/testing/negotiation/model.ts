@@ -48,7 +48,10 @@ interface BargainModel {
 
 const model = negotiationMachine.provide({ actors: { respond: endless as never } })
 
-/** The model of an agent's negotiation: taskchart's own chart, in which moves replace the author's answers. Tasks are never refused. */
+/**
+ * The model of an agent's negotiation: taskchart's own chart, in which moves replace the author's answers. Tasks are
+ * never refused.
+ */
 export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits): BargainModel {
   const begin = (): BargainTurn => ({
     status: 'active',
@@ -106,7 +109,10 @@ function answerOf(outcome: NegotiationFact['outcome']): BargainAnswer {
   }
 }
 
-/** The parts of a message for comparison: an offer without its id, with its expiry in milliseconds since the start of the path. */
+/**
+ * The parts of a message for comparison: an offer without its id, with its expiry in milliseconds since the start of
+ * the path.
+ */
 export function comparable(parts: readonly Part[], startMs: number): unknown[] {
   return parts.map(part => {
     const offer = 'data' in part ? offerIn({ parts: [part] }) : undefined

@@ -44,8 +44,8 @@ export function roundsIn({ rounds }: Negotiation): number {
 }
 
 /**
- * Plans the tests of a negotiation: every move of the client, and every result of `respond`, in each reachable configuration. There are at
- * most two rounds and one waiting message.
+ * Plans the tests of a negotiation: every move of the client, and every result of `respond`, in each reachable
+ * configuration. There are at most two rounds and one waiting message.
  */
 export function bargainPlan(
   negotiation: Negotiation,

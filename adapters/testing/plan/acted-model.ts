@@ -31,8 +31,9 @@ export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, '
 }
 
 /**
- * The model of a work with charts among its actors, which are walked as what they are: each step is one of XState's own actors, restored
- * from the turn before. All other actors only end, or have a snapshot, by moves. Custom actions do not run.
+ * The model of a work with charts among its actors, which are walked as what they are: each step is one of XState's own
+ * actors, restored from the turn before. All other actors only end, or have a snapshot, by moves. Custom actions do not
+ * run.
  */
 function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
   return {
@@ -63,7 +64,10 @@ function stepped({ ahead: [next, ...ahead] = [], nowMs }: WorkTurn): WorkTurn {
   return { ...(next as Ahead).turn, nowMs, ahead, inbox: inboxOf(ahead) }
 }
 
-/** An event that the chart received, and its reaction. Only the chart's last turn in an act has the live actors, the others a copy. */
+/**
+ * An event that the chart received, and its reaction. Only the chart's last turn in an act has the live actors, the
+ * others a copy.
+ */
 interface Frame extends Pick<WorkTurn, 'words' | 'sent' | 'timers' | 'cancelable' | 'hasMoved' | 'births' | 'asks'> {
   readonly snapshot: { readonly status: string }
 }
@@ -164,7 +168,10 @@ class Act implements Director {
     }
   }
 
-  /** Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, and nothing receives their events. */
+  /**
+   * Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, and
+   * nothing receives their events.
+   */
   #checkRunning(): void {
     const known = new Set(actorsIn(this.root.getSnapshot() as AnyMachineSnapshot).map(({ actor }) => actor))
     for (const actor of this.#running) {
@@ -173,7 +180,9 @@ class Act implements Director {
     }
   }
 
-  /** Throws Unmodelled if a question of charts among the actors is open after no turn: the client gets it all the same. */
+  /**
+   * Throws Unmodelled if a question of charts among the actors is open after no turn: the client gets it all the same.
+   */
   #checkQuestions(): void {
     const shown = [this.#before?.asks, ...this.#frames.map(({ asks }) => asks), this.#questions.at(-1)]
     if (this.#questions.some(key => !shown.includes(key)))
@@ -250,7 +259,9 @@ class Act implements Director {
     return path
   }
 
-  /** The event that the chart received before a frame. It begins without one, and the first frame may have none either. */
+  /**
+   * The event that the chart received before a frame. It begins without one, and the first frame may have none either.
+   */
   #receivedIn(frame: number): Omit<Ahead, 'turn'> {
     return this.#received[this.#before && this.#isDirect ? frame : frame - 1] as Omit<Ahead, 'turn'>
   }

@@ -4,8 +4,8 @@ import { isChart } from '../../../runtime/xstate/persisted-snapshot.ts'
 /** An actor of a chart, or of a chart among its actors. */
 export interface PlacedActor {
   /**
-   * The ids from the chart's own actor down, as in a JSON pointer. XState counts the ids of actors that are spawned without one, differently
-   * in each process: here they are numbered from 0 within their chart.
+   * The ids from the chart's own actor down, as in a JSON pointer. XState counts the ids of actors that are spawned
+   * without one, differently in each process: here they are numbered from 0 within their chart.
    */
   readonly path: string
   /** Its id below its owner. */

@@ -12,28 +12,44 @@ export interface OpeningCase {
   readonly terms?: object
 }
 
-/** The inputs of an agent's tests. Give a case for each branch of the chart: a message that a guard accepts, and one that it refuses. */
+/**
+ * The inputs of an agent's tests. Give a case for each branch of the chart: a message that a guard accepts, and one
+ * that it refuses.
+ */
 export interface Cases {
   /**
-   * Messages that open a task; paths begin with each. Use `{ words, earlier }` for a context that already has tasks. Default: the examples
-   * of the card's skills, or else `start`, whose text is "start", and generated values of the agent's `input`, if they open a task.
+   * Messages that open a task; paths begin with each. Use `{ words, earlier }` for a context that already has tasks.
+   * Default: the examples of the card's skills, or else `start`, whose text is "start", and generated values of the
+   * agent's `input`, if they open a task.
    */
   readonly opening?: ByName<Words | OpeningCase>
-  /** Terms to agree on, for an agent with a `negotiation(…)`; each opens paths of the work. Default: generated from their schema. */
+  /**
+   * Terms to agree on, for an agent with a `negotiation(…)`; each opens paths of the work. Default: generated from
+   * their schema.
+   */
   readonly terms?: ByName<object>
   /** Free text that a client may send before a task exists, likewise. Default: `words`, whose text is "words". */
   readonly requests?: ByName<Words>
-  /** Messages to the task. Default: `an answer`, whose text is "an answer", and values generated from the schemas of questions. */
+  /**
+   * Messages to the task. Default: `an answer`, whose text is "an answer", and values generated from the schemas of
+   * questions.
+   */
   readonly messages?: ByName<Words>
-  /** The data of out-of-band authorizations. Default: `an authorization` without data, and values generated from schemas. */
+  /**
+   * The data of out-of-band authorizations. Default: `an authorization` without data, and values generated from
+   * schemas.
+   */
   readonly authorizations?: ByName<unknown>
   /**
-   * The results of invoked actors, by `src`: an output, or an Error. Default: `done` without an output, and `fails`; a callback only fails. None, `{}`,
-   * for an actor that never ends. A chart among the actors is walked as that chart, unless it has results here. `respond` is for a
-   * negotiation: `offer(…)` and the like. Default: every kind of answer.
+   * The results of invoked actors, by `src`: an output, or an Error. Default: `done` without an output, and `fails`; a
+   * callback only fails. None, `{}`, for an actor that never ends. A chart among the actors is walked as that chart,
+   * unless it has results here. `respond` is for a negotiation: `offer(…)` and the like. Default: every kind of answer.
    */
   readonly results?: Readonly<Record<string, ByName<unknown>>>
-  /** Events that the chart's own actors send to it, and their snapshots: `{ type: 'xstate.snapshot.ID', snapshot: { context } }`. Default: none. */
+  /**
+   * Events that the chart's own actors send to it, and their snapshots: `{ type: 'xstate.snapshot.ID', snapshot: {
+   * context } }`. Default: none.
+   */
   readonly events?: ByName<EventObject & { readonly [member: string]: unknown }>
   /** The part of the chart's context that decides which paths are possible. Default: all of it. */
   readonly memory?: (context: unknown) => unknown

@@ -87,8 +87,8 @@ function logicOf<Turn extends Snapshot<unknown>, Move extends EventObject>(
 }
 
 /**
- * The paths to walk. `cover`: every move in every configuration, a cancel there, and every refusal there. `shortest`: the shortest path
- * to each configuration. `simple`: every path without a repeated configuration.
+ * The paths to walk. `cover`: every move in every configuration, a cancel there, and every refusal there. `shortest`:
+ * the shortest path to each configuration. `simple`: every path without a repeated configuration.
  */
 export const PATH_KINDS = ['cover', 'shortest', 'simple'] as const
 
@@ -106,8 +106,8 @@ export function shortestWays<Turn, Move>(
 }
 
 /**
- * All paths without a repeated configuration, except prefixes of others. Throws BoundError above 10,000: a dense chart has exponentially
- * many. The search stops at the limit, which @xstate/graph cannot do.
+ * All paths without a repeated configuration, except prefixes of others. Throws BoundError above 10,000: a dense chart
+ * has exponentially many. The search stops at the limit, which @xstate/graph cannot do.
  */
 export function simpleWays<Turn, Move>([start]: readonly ReachedConfiguration<Turn, Move>[]): (readonly MoveResult<
   Turn,

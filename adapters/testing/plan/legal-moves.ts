@@ -32,8 +32,8 @@ export function standingOf({ status, chart, asks }: WorkTurn): ClientTaskState {
 }
 
 /**
- * Every case as a move, sorted into accepted and refused after this turn. Ends of actors, events and timers are never illegal, since they
- * occur only if there is such an actor or timer. Of several timers only the next can fire.
+ * Every case as a move, sorted into accepted and refused after this turn. Ends of actors, events and timers are never
+ * illegal, since they occur only if there is such an actor or timer. Of several timers only the next can fire.
  */
 export function legalMovesIn(turn: WorkTurn, cases: AllCases, policy: MessagePolicy, can: Can): LegalMoves {
   const standing = standingOf(turn)

@@ -28,8 +28,9 @@ const VALUES = 2
 const STRANGERS: readonly unknown[] = [{}, null, -1, 'something else']
 
 /**
- * Generates cases from the schemas of an agent, with fast-check. The opening message and each question get two valid values and an invalid
- * one, and terms get two valid ones. Where guards compare numbers, there are values on both sides of the border. None for schemas without a JSON Schema, and none without fast-check, an optional peer.
+ * Generates cases from the schemas of an agent, with fast-check. The opening message and each question get two valid
+ * values and an invalid one, and terms get two valid ones. Where guards compare numbers, there are values on both sides
+ * of the border. None for schemas without a JSON Schema, and none without fast-check, an optional peer.
  */
 export async function madeCases(
   { input, inputJsonSchema, negotiate }: Agent,

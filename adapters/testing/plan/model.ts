@@ -15,8 +15,8 @@ export interface Model<Move = ChartMove> {
 type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
 
 /**
- * The model of a work: the author's chart with actors that never end by themselves, so that only moves end them. Custom actions do not
- * run. An error in the chart is a turn with the status `error`, in the previous state.
+ * The model of a work: the author's chart with actors that never end by themselves, so that only moves end them. Custom
+ * actions do not run. An error in the chart is a turn with the status `error`, in the previous state.
  */
 export function modelOf(machine: AnyStateMachine): Model {
   const standIns = new StandIns()
@@ -123,7 +123,10 @@ function contextText(context: unknown): string {
   }
 }
 
-/** The error of a chart that changes its context in place: the walks that share it would see the change. Names the actions that may do it. */
+/**
+ * The error of a chart that changes its context in place: the walks that share it would see the change. Names the
+ * actions that may do it.
+ */
 export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject): TypeError {
   const active = activeStates(chart)
   const transitions = active.flatMap(node => [...(node.transitions.get(type) ?? []), ...(node.always ?? [])])
@@ -150,7 +153,9 @@ export const QUIET = {
   inbox: []
 } satisfies Partial<WorkTurn>
 
-/** The model of a work on a clock: a move lasts until nothing is due any more. Throws RangeError if that never happens. */
+/**
+ * The model of a work on a clock: a move lasts until nothing is due any more. Throws RangeError if that never happens.
+ */
 export function clockedModelOf({ begin, take }: Model): Model<InnerMove> {
   const settled = (turns: readonly WorkTurn[], start: WorkTurn, endMs: number): WorkTurn => {
     const all = [...turns]
@@ -352,8 +357,8 @@ export class Schedule {
   }
 
   /**
-   * Drops the timers of an actor that stops. Of those that share an id XState cancels the last one only; the others reach others.
-   * `isOf`: whether a timer with its path is its own, and not that of an actor that replaced it.
+   * Drops the timers of an actor that stops. Of those that share an id XState cancels the last one only; the others
+   * reach others. `isOf`: whether a timer with its path is its own, and not that of an actor that replaced it.
    */
   stop(path: string, isOf: (timer: Timer) => boolean): void {
     for (const timer of Object.values(this.cancelable))

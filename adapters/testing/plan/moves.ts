@@ -4,7 +4,10 @@ import { checkArgument, withMembers } from '../../../runtime/primitives/options.
 import { validateAnswer, isClientInput, type Heard } from '../../../runtime/work-port.ts'
 import { actorAt, endedIn } from './actors-in.ts'
 
-/** One event of a task under test. `name` is that of its case. Time passes until the next timers fire, all that are due then. */
+/**
+ * One event of a task under test. `name` is that of its case. Time passes until the next timers fire, all that are due
+ * then.
+ */
 export type Move =
   | { readonly type: 'message'; readonly name: string; readonly message: Message }
   | { readonly type: 'authorization'; readonly name: string; readonly data: unknown }
@@ -26,8 +29,8 @@ export type InnerMove = Exclude<Move, { type: 'cancel' }>
 export type OutsideMove = Exclude<InnerMove, { type: 'time' }>
 
 /**
- * An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor. `by`: the actor that
- * has sent it instead, a chart that is walked too.
+ * An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor.
+ * `by`: the actor that has sent it instead, a chart that is walked too.
  */
 export type OwnMove =
   | { readonly type: 'own'; readonly event: EventObject; readonly by?: string | undefined }
@@ -57,7 +60,10 @@ function endOf(actorId: string, result: unknown): EventObject {
   return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
 }
 
-/** A move as the chart receives it: an answer validated by the schema of the open question (`asks`: its key), or its violations by field. */
+/**
+ * A move as the chart receives it: an answer validated by the schema of the open question (`asks`: its key), or its
+ * violations by field.
+ */
 export function receivedEvent(
   chart: AnyMachineSnapshot,
   move: OutsideMove,
@@ -139,8 +145,8 @@ export type WorkTurn = Snapshot<unknown> & {
   readonly sent: readonly EventObject[]
   readonly timers: readonly Timer[]
   /**
-   * The timers that `cancel` finds, by `sendId`. As in XState the id of a second timer no longer finds the first, which then fires in any
-   * case. After either has fired the id finds none.
+   * The timers that `cancel` finds, by `sendId`. As in XState the id of a second timer no longer finds the first, which
+   * then fires in any case. After either has fired the id finds none.
    */
   readonly cancelable: Readonly<Record<string, Timer>>
   /** The events that it sent to itself without a delay, which it receives before any other. */
@@ -148,13 +154,25 @@ export type WorkTurn = Snapshot<unknown> & {
   /** The actors of the chart that have ended. It keeps them until it leaves the state that invoked them. */
   readonly ended: readonly AnyActorRef[]
   readonly nowMs: number
-  /** The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due with it. */
+  /**
+   * The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due
+   * with it.
+   */
   readonly passed: readonly WorkTurn[]
-  /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
+  /**
+   * The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent
+   * them.
+   */
   readonly ahead?: readonly Ahead[]
-  /** The last turn in which the chart received an event, if only its actors have since, without a question of theirs. Its question is already published. */
+  /**
+   * The last turn in which the chart received an event, if only its actors have since, without a question of theirs.
+   * Its question is already published.
+   */
   readonly lastReceived?: WorkTurn
-  /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
+  /**
+   * When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the
+   * same actors.
+   */
   readonly births?: Readonly<Record<string, number>>
 }
 

@@ -21,8 +21,8 @@ const TRIES = 200
 const DEEPEST = 5
 
 /**
- * Generates values that match a JSON Schema (draft 2020-12). `takes` validates them, also against keywords that are unsupported here.
- * Returns the shortest `count` different values, or fewer if no more are found. Deterministic.
+ * Generates values that match a JSON Schema (draft 2020-12). `takes` validates them, also against keywords that are
+ * unsupported here. Returns the shortest `count` different values, or fewer if no more are found. Deterministic.
  */
 export function payloadsFor(schema: JsonSchema, count: number, takes: (value: unknown) => boolean): unknown[] {
   const valid = new Map(
@@ -37,8 +37,8 @@ export function payloadsFor(schema: JsonSchema, count: number, takes: (value: un
 }
 
 /**
- * Values that match a JSON Schema with numbers on both sides of borders: of those that compare the name of a member in this member, of others in
- * every number.
+ * Values that match a JSON Schema with numbers on both sides of borders: of those that compare the name of a member in
+ * this member, of others in every number.
  */
 export function payloadsAt(
   schema: JsonSchema,

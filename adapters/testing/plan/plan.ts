@@ -28,7 +28,10 @@ import { describeMove, type InnerMove, type Move, sentenceOf, type WorkTurn } fr
 import { CANCELED, type ComparedEvent, faultOf, OPENED, updatesAfter } from './updates.ts'
 import { sendersIn, activeStateText, Unmodelled, unsentIn } from './unmodelled.ts'
 
-/** One move of a path, with the events that the task must send, or the error with which it must refuse it without a change. */
+/**
+ * One move of a path, with the events that the task must send, or the error with which it must refuse it without a
+ * change.
+ */
 export interface Step {
   readonly move: Move
   readonly told: readonly ComparedEvent[]
@@ -71,7 +74,9 @@ export interface Plan {
   readonly configurations: number
   /** The paths on which the chart throws, or has an invalid output, because of an error in it or in the cases. */
   readonly crashes: readonly Crash[]
-  /** What was not walked, since no case gives something of an actor: lines with the state, the actor and what to add. */
+  /**
+   * What was not walked, since no case gives something of an actor: lines with the state, the actor and what to add.
+   */
   readonly unmodelled: readonly string[]
   /** Whether its chart draws random numbers, so that an actor may go another way than a path. */
   readonly draws: boolean
@@ -96,10 +101,11 @@ export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
 const MOST_CONFIGURATIONS = 1000
 
 /**
- * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and each move that it must
- * refuse there. Work without a chart is replaced by scripted work, so that the life of its task is tested, not the work. Throws
- * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations,
- * unless `limit` is another), or for too many simple paths; DrawError, a TypeError, instead of that if its chart draws random numbers.
+ * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and
+ * each move that it must refuse there. Work without a chart is replaced by scripted work, so that the life of its task
+ * is tested, not the work. Throws TypeError if the agent has no tasks, or an opening message opens none; BoundError, a
+ * RangeError, if a bound is met (1,000 configurations, unless `limit` is another), or for too many simple paths;
+ * DrawError, a TypeError, instead of that if its chart draws random numbers.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
   return planWith(agent, options)
@@ -308,8 +314,8 @@ interface Territory {
 }
 
 /**
- * Finds every configuration of a chart once, shortest paths first. Throws BoundError if a bound is met: if the context counts or grows,
- * `memory` has to reduce it. Throws Unmodelled if the model cannot follow its start.
+ * Finds every configuration of a chart once, shortest paths first. Throws BoundError if a bound is met: if the context
+ * counts or grows, `memory` has to reduce it. Throws Unmodelled if the model cannot follow its start.
  */
 function explore({ machine, input, cases, policy, bounds, watch, lose }: Territory): Configuration[] {
   const { begin, take } = watch.over(clockedModelOf(modelWith(machine, cases)))

@@ -6,7 +6,9 @@ import { actorsIn } from './actors-in.ts'
 import type { Cases } from './cases.ts'
 import type { WorkTurn } from './moves.ts'
 
-/** The model cannot follow a step, since no case gives something. The message has what is missing, and the line to add. */
+/**
+ * The model cannot follow a step, since no case gives something. The message has what is missing, and the line to add.
+ */
 export class Unmodelled extends Error {
   override readonly name = 'Unmodelled'
 }
@@ -21,7 +23,10 @@ export class StandIns {
     this.#readings = readings
   }
 
-  /** The logic of an actor that only moves end. The snapshots of promises are those of XState, and the first one of an observable has no value. */
+  /**
+   * The logic of an actor that only moves end. The snapshots of promises are those of XState, and the first one of an
+   * observable has no value.
+   */
   for(logic: AnyActorLogic): AnyActorLogic {
     if (isPromise(logic)) return ending
     const isEmpty = takes(logic, 'xstate.observable.next', ({ context }) => context === MARK)
@@ -76,7 +81,10 @@ export function isPromise(logic: AnyActorLogic): boolean {
   return takes(logic, 'xstate.promise.resolve', ({ status, output }) => status === 'done' && output === MARK)
 }
 
-/** Whether logic is that of a callback, which is never done. Nothing else of XState's that starts has a snapshot of these members. */
+/**
+ * Whether logic is that of a callback, which is never done. Nothing else of XState's that starts has a snapshot of
+ * these members.
+ */
 export function isCallback(logic: AnyActorLogic): boolean {
   return (
     !isMachine(logic) &&
@@ -86,7 +94,10 @@ export function isCallback(logic: AnyActorLogic): boolean {
   )
 }
 
-/** Whether logic that starts something handles an event of XState's so. A reducer starts nothing; its function is the author's. */
+/**
+ * Whether logic that starts something handles an event of XState's so. A reducer starts nothing; its function is the
+ * author's.
+ */
 function takes(
   logic: AnyActorLogic,
   type: string,

@@ -68,7 +68,10 @@ export function comparedUpdate(response: ResumedUpdate, isOwn: (artifactId: stri
   return { state, ...(message && { message: contentOf(message) }) }
 }
 
-/** Events in which the first chunk of an artifact does not append: the runtime sends it so, and a restored chart may not know. */
+/**
+ * Events in which the first chunk of an artifact does not append: the runtime sends it so, and a restored chart may not
+ * know.
+ */
 export function withFirstChunks(updates: readonly ComparedEvent[]): ComparedEvent[] {
   const known = new Set<string>()
   return updates.map(update => {

@@ -38,7 +38,10 @@ interface AgentInitialStates {
   readonly unmodelled: ReadonlySet<string>
 }
 
-/** Opens the work of an agent with each case. A client may cancel everywhere; a deadline may pass everywhere, if the agent has one. */
+/**
+ * Opens the work of an agent with each case. A client may cancel everywhere; a deadline may pass everywhere, if the
+ * agent has one.
+ */
 export async function agentInitialStates(agent: Agent, given: Cases): Promise<AgentInitialStates> {
   const machine = withResults(chartOf(agent).machine, given.results ?? {})
   const cases = casesWith(given, await madeCases(agent, machine), agent)
@@ -169,11 +172,15 @@ function shortState(state: TaskState): string {
 export interface ChartCases {
   readonly input?: unknown
   /**
-   * Events that may arrive in any state, with the ends of its actors (`xstate.done.actor.<id>`, with `actorId`). A state that ignores one has
-   * no step for it. Default: all events of the chart without data, whose guards hold both ways.
+   * Events that may arrive in any state, with the ends of its actors (`xstate.done.actor.<id>`, with `actorId`). A
+   * state that ignores one has no step for it. Default: all events of the chart without data, whose guards hold both
+   * ways.
    */
   readonly events?: readonly EventObject[] | ((chart: AnyMachineSnapshot) => readonly EventObject[])
-  /** Types of events that come in the end, wherever they are accepted. Actors end and timers fire in any case. Default: none. */
+  /**
+   * Types of events that come in the end, wherever they are accepted. Actors end and timers fire in any case. Default:
+   * none.
+   */
   readonly awaited?: readonly string[]
   /** The part of the context that decides where a walk may lead. Default: all of it. */
   readonly memory?: (context: never) => unknown

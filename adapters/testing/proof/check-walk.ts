@@ -21,8 +21,9 @@ export interface WalkToCheck {
 }
 
 /**
- * Checks that an agent's property holds on one walk, such as a counterexample that was mended. Resolves if it does, or if the chart cannot
- * take the walk any more. Rejects with PathError at the violation, and with RangeError if there is no such property.
+ * Checks that an agent's property holds on one walk, such as a counterexample that was mended. Resolves if it does, or
+ * if the chart cannot take the walk any more. Rejects with PathError at the violation, and with RangeError if there is
+ * no such property.
  */
 export async function checkWalk(agent: Agent, given: WalkToCheck): Promise<void> {
   checkAgent(agent, 'checkWalk')

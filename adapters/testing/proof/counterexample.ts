@@ -25,8 +25,9 @@ interface ProductEdge extends CycleEdge {
 }
 
 /**
- * Finds the shortest counterexample: the property, as an automaton, walks every way of the chart with it. A property about what never happens
- * is violated at once. One about what happens in the end is violated where nothing goes on, or by a fair cycle, in which it owes all the time.
+ * Finds the shortest counterexample: the property, as an automaton, walks every way of the chart with it. A property
+ * about what never happens is violated at once. One about what happens in the end is violated where nothing goes on, or
+ * by a fair cycle, in which it owes all the time.
  */
 export function counterexampleIn({ nodes, moments }: StateSpace, property: Property): Counterexample | undefined {
   const vertices: Vertex[] = []
@@ -154,8 +155,9 @@ function componentsOf<E extends CycleEdge>(vertices: readonly number[], { edgesF
 }
 
 /**
- * A cycle within a component that may go on for ever, from a vertex of it and back; `undefined` if fairness excludes every such walk. With
- * `progress`, each source that can act at every vertex acts or restarts in it. With `choice`, nothing may lead out of the component.
+ * A cycle within a component that may go on for ever, from a vertex of it and back; `undefined` if fairness excludes
+ * every such walk. With `progress`, each source that can act at every vertex acts or restarts in it. With `choice`,
+ * nothing may lead out of the component.
  */
 function fairCycle<E extends CycleEdge>(
   from: number,

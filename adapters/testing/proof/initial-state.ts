@@ -8,8 +8,9 @@ import { activeStateText, Unmodelled } from '../plan/unmodelled.ts'
 import { type Choice, guardsText, type OpenGuards } from './open-guards.ts'
 
 /**
- * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
- * is unknown and guards hold both ways. `played`: the turn of the chart alone, also if the words of a question throw then.
+ * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led
+ * here, so the context is unknown and guards hold both ways. `played`: the turn of the chart alone, also if the words
+ * of a question throw then.
  */
 export type Configuration = WorkTurn & {
   readonly zone: Zone
@@ -28,7 +29,10 @@ export interface Transition extends EventObject {
   /** The move for the chart; none for a cancel and a deadline, which concern its task only. */
   readonly move?: ChartMove
   readonly choices: readonly Choice[]
-  /** Something that goes on by itself, so that it cannot be possible for ever without happening: an actor, a timer, the client. */
+  /**
+   * Something that goes on by itself, so that it cannot be possible for ever without happening: an actor, a timer, the
+   * client.
+   */
   readonly source?: string
   readonly to: Configuration
 }
@@ -137,7 +141,10 @@ export class Explorer {
       })
   }
 
-  /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
+  /**
+   * Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the
+   * chart throws then.
+   */
   can({ chart, isOpen }: Pick<Configuration, 'chart' | 'isOpen'>, event: EventObject, isGuess: boolean): boolean {
     const can = () => {
       try {
@@ -252,9 +259,10 @@ function choicesText(choices: readonly Choice[]): string {
 }
 
 /**
- * The orders in which pending timers can fire, exactly: a zone of timed automata (a difference bound matrix). Row and column 0 are the present,
- * the others for the timers' remaining times. An entry bounds the remaining time of its row minus that of its column. Any time may pass
- * between two steps. Timers that are due at the same moment fire in either order.
+ * The orders in which pending timers can fire, exactly: a zone of timed automata (a difference bound matrix). Row and
+ * column 0 are the present, the others for the timers' remaining times. An entry bounds the remaining time of its row
+ * minus that of its column. Any time may pass between two steps. Timers that are due at the same moment fire in either
+ * order.
  */
 interface Zone {
   readonly ids: readonly string[]

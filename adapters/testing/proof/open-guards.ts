@@ -28,7 +28,10 @@ export interface GuardRun<T> {
 
 type Guard = (given: { readonly context: unknown; readonly event: unknown }, params: unknown) => boolean
 
-/** The maximum number of guards that one step evaluates. A chart that goes round without an event evaluates them for ever. */
+/**
+ * The maximum number of guards that one step evaluates. A chart that goes round without an event evaluates them for
+ * ever.
+ */
 const MOST_GUARDS = 200
 
 /** An outcome of a guard. */
@@ -40,7 +43,10 @@ interface Decided extends Choice {
   readonly call: { readonly isThrown: boolean; readonly error?: unknown }
 }
 
-/** A chart whose guards are evaluated, or hold both ways. A guard that throws with the data that there is has that as a third way. Guards that XState combines (`and`, `not`) are made of their parts. */
+/**
+ * A chart whose guards are evaluated, or hold both ways. A guard that throws with the data that there is has that as a
+ * third way. Guards that XState combines (`and`, `not`) are made of their parts.
+ */
 export class OpenGuards {
   readonly machine: AnyStateMachine
   #script: readonly Outcome[] | undefined

@@ -20,9 +20,10 @@ const BETWEEN = 1
 const STILL = 0
 
 /**
- * Writes explored charts and their properties as a model for SPIN. The process walks from configuration to configuration. `m` is the moment: which
- * terms of the properties hold. Fairness `progress` is a counter `k`, which waits for each source in turn to act, to be started anew or to be
- * gone. Fairness `choice` is a walk that settles somewhere, and from then on takes the steps of each configuration in turn.
+ * Writes explored charts and their properties as a model for SPIN. The process walks from configuration to
+ * configuration. `m` is the moment: which terms of the properties hold. Fairness `progress` is a counter `k`, which
+ * waits for each source in turn to act, to be started anew or to be gone. Fairness `choice` is a walk that settles
+ * somewhere, and from then on takes the steps of each configuration in turn.
  */
 export function promelaModel({ name, stateSpaces, properties, bounds }: Modelled): string {
   const [met] = stateSpaces.flatMap(({ met }) => met ?? [])
@@ -215,8 +216,8 @@ interface Formula {
 }
 
 /**
- * Writes a property as a formula whose names begin with `id`. Its base is the sentence of the property's word, not its automaton.
- * No name holds between two moments, so that a moment that repeats counts twice without `X`.
+ * Writes a property as a formula whose names begin with `id`. Its base is the sentence of the property's word, not its
+ * automaton. No name holds between two moments, so that a moment that repeats counts twice without `X`.
  */
 export function formulaOf(
   {

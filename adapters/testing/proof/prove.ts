@@ -22,7 +22,10 @@ import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
 import { stateSpaceOf, type Edge, type StateSpace } from './state-space.ts'
 
-/** The options of a proof. If a bound is met (20,000 configurations, unless `limit` is another), nothing is proved, but counterexamples are found. */
+/**
+ * The options of a proof. If a bound is met (20,000 configurations, unless `limit` is another), nothing is proved, but
+ * counterexamples are found.
+ */
 export interface ProofOptions extends BoundOptions {
   /** Only properties whose name contains this text. */
   readonly only?: string
@@ -58,8 +61,9 @@ export interface Walk {
 }
 
 /**
- * The verdict on a property. `proved`: it holds on every walk. `confirmed`: the real chart walks a counterexample with the cases. `possible`: there
- * is a counterexample if some guards decide so about data that no case gives. `unknown`: none was found, but not everything could be seen.
+ * The verdict on a property. `proved`: it holds on every walk. `confirmed`: the real chart walks a counterexample with
+ * the cases. `possible`: there is a counterexample if some guards decide so about data that no case gives. `unknown`:
+ * none was found, but not everything could be seen.
  */
 export type Verdict = {
   readonly property: string
@@ -104,10 +108,11 @@ export const OWN_PROPERTIES: Readonly<Record<string, Property>> = {
 }
 
 /**
- * Proves the properties of an agent on the chart of its work, in every configuration that its cases lead to. A client may cancel anywhere, the
- * deadline may pass anywhere, actors end and timers fire in any order that time allows. Guards are evaluated with the cases' data; where no
- * case gives the data they hold both ways. Also checks that the chart never throws and that every task can end. Throws TypeError if the work
- * is no chart, no message opens a task, or no property has the text `only`.
+ * Proves the properties of an agent on the chart of its work, in every configuration that its cases lead to. A client
+ * may cancel anywhere, the deadline may pass anywhere, actors end and timers fire in any order that time allows. Guards
+ * are evaluated with the cases' data; where no case gives the data they hold both ways. Also checks that the chart
+ * never throws and that every task can end. Throws TypeError if the work is no chart, no message opens a task, or no
+ * property has the text `only`.
  */
 export async function proveAgent(agent: Agent, options: AgentProofOptions = {}): Promise<Proof> {
   const { stateSpaces, properties, unseen } = await exploredAgent(agent, options, 'proveAgent')
@@ -115,9 +120,9 @@ export async function proveAgent(agent: Agent, options: AgentProofOptions = {}):
 }
 
 /**
- * Writes the explored chart of an agent and its properties as a model for SPIN, another prover. SPIN decides by it whether the properties hold on
- * every walk; it takes the configurations and their steps as they are. Takes the options of `proveAgent` and throws its errors, and BoundError if a
- * bound is met.
+ * Writes the explored chart of an agent and its properties as a model for SPIN, another prover. SPIN decides by it
+ * whether the properties hold on every walk; it takes the configurations and their steps as they are. Takes the options
+ * of `proveAgent` and throws its errors, and BoundError if a bound is met.
  */
 export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): Promise<string> {
   const {
@@ -149,8 +154,8 @@ async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProo
 }
 
 /**
- * Proves properties of any chart, with the events of `cases`, in every configuration that they lead to. Throws RangeError if no property has the
- * text `only`.
+ * Proves properties of any chart, with the events of `cases`, in every configuration that they lead to. Throws
+ * RangeError if no property has the text `only`.
  */
 export function proveChart(
   chart: AnyStateMachine,
@@ -289,7 +294,10 @@ function walkOf(
   }
 }
 
-/** The transitions that the real chart takes at its start, then on each step, if guards that unknown data decides have the outcomes of the walk. */
+/**
+ * The transitions that the real chart takes at its start, then on each step, if guards that unknown data decides have
+ * the outcomes of the walk.
+ */
 function transitionsOn(machine: AnyStateMachine, input: unknown, edges: readonly Edge[]): string[][] {
   const guards = new OpenGuards(machine)
   const { run, transitionsSince } = recordedRun(guards.machine, input)

@@ -44,9 +44,10 @@ export interface StateSpace {
 /**
  * Explores a chart with @xstate/graph, shortest walks first, until a bound is met.
  *
- * This takes the adjacency map of @xstate/graph, its breadth-first search and its serialization of states. @xstate/graph lacks the following.
- * Its limit throws, and gives nothing that was found. An event has one outcome; here each outcome is an event of its own. It knows neither
- * actors nor timers and their order; here their ends are moves. It finds no cycles.
+ * This takes the adjacency map of @xstate/graph, its breadth-first search and its serialization of states.
+ * @xstate/graph lacks the following. Its limit throws, and gives nothing that was found. An event has one outcome; here
+ * each outcome is an event of its own. It knows neither actors nor timers and their order; here their ends are moves.
+ * It finds no cycles.
  */
 export function stateSpaceOf(initialState: InitialState, bounds: ExplorationBounds): StateSpace {
   const keys = new Set<string>()

@@ -60,7 +60,10 @@ export function walkChart(
   run.stop()
 }
 
-/** Makes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot make one. */
+/**
+ * Makes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it
+ * cannot make one.
+ */
 export function takeMoves(
   machine: AnyStateMachine,
   input: unknown,
@@ -79,7 +82,10 @@ export function takeMoves(
 /** The name of a path's beginning in errors. */
 export const OPENING = 'the opening'
 
-/** A step of a path: its move, the ids of the chart's states after it, outermost first, and the names of the transitions that it took. */
+/**
+ * A step of a path: its move, the ids of the chart's states after it, outermost first, and the names of the transitions
+ * that it took.
+ */
 export interface WalkedStep {
   readonly move: string
   readonly states: readonly string[]
@@ -106,7 +112,9 @@ export function idsOf(states: readonly AnyStateNode[]): string[] {
   return states.toSorted((one, other) => one.order - other.order).map(({ id }) => id)
 }
 
-/** A run of a chart. `transitionsSince` gives the names of the transitions that it took since the last call, each once. */
+/**
+ * A run of a chart. `transitionsSince` gives the names of the transitions that it took since the last call, each once.
+ */
 export function recordedRun(
   machine: AnyStateMachine,
   input: unknown

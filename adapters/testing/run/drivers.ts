@@ -77,7 +77,10 @@ export interface DriverAccess {
   readonly isOfficial?: true
 }
 
-/** Makes a caller of a runtime. Over a binding, the runtime is served on a loopback port. The official client is loaded on demand. */
+/**
+ * Makes a caller of a runtime. Over a binding, the runtime is served on a loopback port. The official client is loaded
+ * on demand.
+ */
 export async function createTestClient(runtime: Runtime, { reach, isOfficial }: DriverAccess): Promise<TestClient> {
   if (reach === 'in process') return inProcess(runtime)
   // Connections use real time, since the agent's clock is virtual.

@@ -9,7 +9,10 @@ import { checkPackages } from '../../peers/installed-packages.ts'
 
 checkPackages(['@a2a-js/sdk'])
 
-/** A caller with the official SDK's client, over a binding of the agent's card. It converts the agent's errors to A2AErrors. */
+/**
+ * A caller with the official SDK's client, over a binding of the agent's card. It converts the agent's errors to
+ * A2AErrors.
+ */
 export async function officialCaller(url: string, binding: string): Promise<Omit<TestClient, 'close'>> {
   const factory = new ClientFactory(
     ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [binding] })
@@ -45,7 +48,10 @@ function activatedWith(parameters: Record<string, string>): RequestOptions {
   return { serviceParameters: { 'a2a-extensions': RELIABILITY_EXTENSION, ...parameters } }
 }
 
-/** The agent's error, by the `reason` of its class. For a code outside of A2A, the official client keeps only the number on the wire. */
+/**
+ * The agent's error, by the `reason` of its class. For a code outside of A2A, the official client keeps only the number
+ * on the wire.
+ */
 function rethrown(error: unknown): never {
   const { envelopeCode, statusCode, message, reason, metadata } = error as Readonly<
     Record<'envelopeCode' | 'statusCode' | 'reason' | 'metadata', unknown>

@@ -32,7 +32,9 @@ const REFUSAL = 'Not me.'
 
 const ENDS = { complete: 'completed', fail: 'failed', reject: 'rejected', throw: 'broken' } as const
 
-/** A model of work without a chart: it may emit, ask and end in any way. Its actor `author` lives as long as the work. */
+/**
+ * A model of work without a chart: it may emit, ask and end in any way. Its actor `author` lives as long as the work.
+ */
 export const scriptedChart = setupWork({
   types: { events: {} as { readonly type: Act } | AuthorizationReceived },
   actors: { author: endless }

@@ -16,8 +16,8 @@ class Timer {
 }
 
 /**
- * A clock that moves only on demand. Timers fire in the order of their due times, and in the order of creation if those are equal. A delay
- * beyond Node's limit fires after 1 ms, as in Node.
+ * A clock that moves only on demand. Timers fire in the order of their due times, and in the order of creation if those
+ * are equal. A delay beyond Node's limit fires after 1 ms, as in Node.
  */
 export class VirtualClock implements Clock {
   #nowMs: number

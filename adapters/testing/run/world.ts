@@ -32,8 +32,8 @@ export type Interlude = 'none' | 'restarted' | 'killed'
 export const CONTEXT = 'context-1'
 
 /**
- * An agent's runtime with a virtual clock, which can be restarted on the same disk. Ids are counted, so that they are equal in worlds with
- * the same history.
+ * An agent's runtime with a virtual clock, which can be restarted on the same disk. Ids are counted, so that they are
+ * equal in worlds with the same history.
  */
 export class World {
   readonly clock: VirtualClock
@@ -236,7 +236,8 @@ function sqliteDisk(folder: string): Disk {
   let store: Store | undefined
   return {
     open: () => (store = sqliteStore(join(folder, 'tasks.db'))),
-    // The store's thread serves the caller first whose reads took the least time: on a busy machine a read of another one may wait for many.
+    // The store's thread serves the caller first whose reads took the least time: on a busy machine a read of another
+    // one may wait for many.
     rest: async () => {
       for (let times = 0; times < 3; times += 1) {
         do await store?.loadContext(NOWHERE)

@@ -11,10 +11,10 @@ const REPORTED_VIOLATIONS = 20
 /**
  * Decodes parsed JSON by a schema into canonical form, as ProtoJSON does (§5.7).
  *
- * Accepts snake_case names, enum numbers, either base64 alphabet, any UTC offset, int32 as text and null for absent. Drops
- * unknown members and default values of fields without presence. The contents of `metadata`, `data`, `params` and `header` are
- * neither copied nor checked, so call `checkJson` before. Throws InvalidParams with a violation for each invalid field, at most
- * 20, with paths below `root`.
+ * Accepts snake_case names, enum numbers, either base64 alphabet, any UTC offset, int32 as text and null for absent.
+ * Drops unknown members and default values of fields without presence. The contents of `metadata`, `data`, `params` and
+ * `header` are neither copied nor checked, so call `checkJson` before. Throws InvalidParams with a violation for each
+ * invalid field, at most 20, with paths below `root`.
  */
 export function decode<T>(schema: Schema<T>, value: unknown, root = ''): T {
   const decoded = tryDecode(schema, value, root)
@@ -41,8 +41,8 @@ function summary(violations: readonly FieldViolation[]): string {
 const COMPILED = new WeakMap<Schema<unknown>, Schema<unknown>>()
 
 /**
- * Compiles a schema on first use, which takes a few milliseconds and halves the time of a decode. If code generation fails, the
- * schema stays as it is. With zod's `jitless`, it is not tried, because browsers would report the attempt.
+ * Compiles a schema on first use, which takes a few milliseconds and halves the time of a decode. If code generation
+ * fails, the schema stays as it is. With zod's `jitless`, it is not tried, because browsers would report the attempt.
  */
 export function compileSchema<T>(schema: Schema<T>): Schema<T>
 export function compileSchema(schema: Schema<unknown>): Schema<unknown> {
@@ -66,7 +66,9 @@ export function complain(context: z.core.ParsePayload, path: PropertyKey[], mess
   context.issues.push({ code: 'custom', path, message, input: context.value })
 }
 
-/** Decodes one member of `context`'s value. If it is invalid, adds its violations below `step` and gives `undefined`. */
+/**
+ * Decodes one member of `context`'s value. If it is invalid, adds its violations below `step` and gives `undefined`.
+ */
 export function decodeMember<T>(
   context: z.core.ParsePayload,
   step: PropertyKey,

@@ -6,8 +6,8 @@ import { flag, identifier, anyString, struct, type Metadata } from './values.ts'
 /**
  * One field of a message: the schema of its value, and its presence (ProtoJSON, §5.7).
  *
- * `isAbsent` says which wire values count as absent; `fill` gives the value of a REQUIRED field that may be empty and is
- * absent.
+ * `isAbsent` says which wire values count as absent; `fill` gives the value of a REQUIRED field that may be empty and
+ * is absent.
  */
 export interface FieldDefinition<T, Optional extends boolean = boolean> {
   readonly schema: Schema<T>
@@ -26,7 +26,10 @@ export function nullableField<T>(schema: Schema<T>): FieldDefinition<T, false> {
   return { schema, optional: false, isAbsent: value => value === undefined }
 }
 
-/** A REQUIRED field that may be empty. If absent, it decodes to `fill()`, because a proto cannot distinguish absent from empty. */
+/**
+ * A REQUIRED field that may be empty. If absent, it decodes to `fill()`, because a proto cannot distinguish absent from
+ * empty.
+ */
 export function defaultField<T>(schema: Schema<T>, fill: () => T): FieldDefinition<T, false> {
   return { schema, optional: false, isAbsent: isNull, fill }
 }
@@ -93,7 +96,8 @@ export function list<T>(element: Schema<T>, { min = 0, simple }: ListTerms<T> = 
   return z.pipe(
     array,
     z.transform((values: unknown[], context) => {
-      // A copy has the exact capacity. The first `push` onto an empty list reserves 17 elements, and most lists have one.
+      // A copy has the exact capacity. The first `push` onto an empty list reserves 17 elements, and most lists have
+      // one.
       const decoded = values.slice() as T[]
       for (let index = 0; index < values.length && context.issues.length < REPORTED_ISSUES; index += 1) {
         const value = simple?.(values[index]) ?? decodeMember(context, index, element, values[index])

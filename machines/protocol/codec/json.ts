@@ -14,7 +14,10 @@ export interface JsonLimits {
   readonly keys?: number
   /** Total values: members of objects, elements of lists, and the value itself; default 200,000. */
   readonly nodes?: number
-  /** UTF-16 units in a string or a name; default 512 Ki. Values of members that carry bytes are exempt: `raw`, and in 0.3 `bytes` and `fileWithBytes`. */
+  /**
+   * UTF-16 units in a string or a name; default 512 Ki. Values of members that carry bytes are exempt: `raw`, and in
+   * 0.3 `bytes` and `fileWithBytes`.
+   */
   readonly stringLength?: number
 }
 
@@ -26,7 +29,9 @@ interface Frame {
   seen: number
 }
 
-/** An open container in JSON text. `at` is the offset of its current member's name, or the index of its current element. */
+/**
+ * An open container in JSON text. `at` is the offset of its current member's name, or the index of its current element.
+ */
 interface OpenText {
   readonly isObject: boolean
   at: number
@@ -51,7 +56,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Copies a value through JSON text. Throws TypeError for a cycle or a BigInt, SyntaxError for a value that JSON omits, such as `undefined`. */
+/**
+ * Copies a value through JSON text. Throws TypeError for a cycle or a BigInt, SyntaxError for a value that JSON omits,
+ * such as `undefined`.
+ */
 export function toJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value))
 }
@@ -61,7 +69,10 @@ export function isForbiddenName(name: string): boolean {
   return name === '__proto__'
 }
 
-/** A value with fewer values and levels than these is checked without an object for each container, which saves 0.4 kB of a small request. */
+/**
+ * A value with fewer values and levels than these is checked without an object for each container, which saves 0.4 kB
+ * of a small request.
+ */
 const FEW_VALUES = 256
 const FEW_LEVELS = 16
 
@@ -69,8 +80,8 @@ const FEW_LEVELS = 16
  * Checks parsed JSON before it is decoded. Refused are deep nesting, too many values or members, long strings, lone
  * surrogates, numbers that a double cannot hold, and the name `__proto__`.
  *
- * Gives the first violation, or `undefined`. It recurses 16 levels at most and stops at the first violation, so hostile input costs no
- * more than valid input of its size.
+ * Gives the first violation, or `undefined`. It recurses 16 levels at most and stops at the first violation, so hostile
+ * input costs no more than valid input of its size.
  */
 export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolation | undefined {
   const {
@@ -88,12 +99,12 @@ export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolati
 }
 
 /**
- * Checks JSON text before it is parsed, for more values, more members or deeper nesting than `checkJson` allows. Parsing 4 MiB
- * of empty containers takes ten times as long as this scan, and blocks every other caller.
+ * Checks JSON text before it is parsed, for more values, more members or deeper nesting than `checkJson` allows.
+ * Parsing 4 MiB of empty containers takes ten times as long as this scan, and blocks every other caller.
  *
- * It stops at the first excess, and counts duplicate members separately. Text of at most 64 Ki characters passes, and so may
- * text that is not JSON. With `member` the limits apply to this member of the outermost object; the text may then nest one
- * level deeper and have 1,000 more values and members.
+ * It stops at the first excess, and counts duplicate members separately. Text of at most 64 Ki characters passes, and
+ * so may text that is not JSON. With `member` the limits apply to this member of the outermost object; the text may
+ * then nest one level deeper and have 1,000 more values and members.
  */
 export function checkJsonText(text: string, limits: JsonLimits = {}, member?: string): FieldViolation | undefined {
   if (text.length <= SCANNED_LENGTH) return undefined
@@ -115,7 +126,10 @@ export function checkJsonText(text: string, limits: JsonLimits = {}, member?: st
 
 type Bounds = Pick<Required<JsonLimits>, 'depth' | 'keys' | 'nodes'>
 
-/** The message of the first limit that the text exceeds, with the figures of `reported`. `open` is then the path to the container. */
+/**
+ * The message of the first limit that the text exceeds, with the figures of `reported`. `open` is then the path to the
+ * container.
+ */
 function firstExcess(
   text: string,
   reported: Bounds,

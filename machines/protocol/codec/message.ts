@@ -27,8 +27,8 @@ interface Entry {
 /**
  * Describes a proto message by its fields, named in camelCase.
  *
- * Its schema accepts camelCase and snake_case names, but not both for one field. It drops unknown names and absent values,
- * fills in REQUIRED fields that may be empty, and checks each field. Inherited members are ignored.
+ * Its schema accepts camelCase and snake_case names, but not both for one field. It drops unknown names and absent
+ * values, fills in REQUIRED fields that may be empty, and checks each field. Inherited members are ignored.
  */
 export function message<F extends Fields>(fields: F): Schema<MessageOf<F>>
 export function message(fields: Fields): Schema<unknown> {

@@ -96,8 +96,8 @@ function numberOf(value: unknown): unknown {
 /**
  * Converts base64 to its canonical form: the standard alphabet, padded, unused bits zero (RFC 4648 §4).
  *
- * Accepts the standard or the URL-safe alphabet, with or without padding, as ProtoJSON does for `bytes`. Equal bytes give equal
- * text. Anything else, including white space, gives `undefined`.
+ * Accepts the standard or the URL-safe alphabet, with or without padding, as ProtoJSON does for `bytes`. Equal bytes
+ * give equal text. Anything else, including white space, gives `undefined`.
  */
 function canonicalBase64(text: string): string | undefined {
   const body = withoutPadding(text)
@@ -127,8 +127,8 @@ const LAST = Date.parse('9999-12-31T23:59:59.999Z')
 /**
  * Converts an RFC 3339 timestamp to A2A's form: `YYYY-MM-DDTHH:mm:ss.sssZ`, UTC (§5.6.1).
  *
- * Accepts any offset and up to nine fractional digits; those after the third are dropped. A date or time that does not exist, a
- * leap second, or a moment outside the years 0001 to 9999 gives `undefined`.
+ * Accepts any offset and up to nine fractional digits; those after the third are dropped. A date or time that does not
+ * exist, a leap second, or a moment outside the years 0001 to 9999 gives `undefined`.
  */
 export function canonicalTimestamp(text: string): string | undefined {
   const match = RFC_3339.exec(text)

@@ -83,8 +83,8 @@ export interface LoggedTask extends TaskRecord {
 }
 
 /**
- * A context in the memory store. If it waits, it may be compressed (`fold`): its snapshots, messages and logs become one string, from
- * which `unfold` restores them.
+ * A context in the memory store. If it waits, it may be compressed (`fold`): its snapshots, messages and logs become
+ * one string, from which `unfold` restores them.
  */
 export class MemoryContext {
   readonly key: ContextKey

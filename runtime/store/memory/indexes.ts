@@ -13,8 +13,8 @@ interface TimePlace {
 }
 
 /**
- * Index of entries by time, then by id. It consists of short sorted chunks, so that an insertion or deletion moves few entries. The
- * time and id of an entry must not change while it is in the index.
+ * Index of entries by time, then by id. It consists of short sorted chunks, so that an insertion or deletion moves few
+ * entries. The time and id of an entry must not change while it is in the index.
  */
 export class TimeIndex<Entry> {
   readonly #chunks: Entry[][] = []
@@ -101,8 +101,8 @@ export class TimeIndex<Entry> {
 }
 
 /**
- * Index of tasks by state, sorted by status time within each, so that a page of ListTasks is a slice. It costs one list element per
- * task.
+ * Index of tasks by state, sorted by status time within each, so that a page of ListTasks is a slice. It costs one list
+ * element per task.
  */
 export class StatusOrder<Record extends TaskRecord> {
   /** Oldest first, because most changes are at the newest end. */
@@ -170,7 +170,10 @@ function timeOf({ status }: TaskRecord): string {
   return status.timestamp ?? ''
 }
 
-/** Number of tasks older than a position, which is the position's index. Galloping search from the newest end, then binary search. */
+/**
+ * Number of tasks older than a position, which is the position's index. Galloping search from the newest end, then
+ * binary search.
+ */
 function countOlder(list: readonly TaskRecord[], timestamp: string, taskId: string): number {
   const isOlder = (index: number) => {
     const task = list[index]

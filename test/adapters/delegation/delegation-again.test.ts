@@ -225,7 +225,10 @@ await t.test('an accepted answer is delivered although the next commit fails', a
   t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{}, { parts: [{ text: '1\n2\nred' }] }] })
 })
 
-/** An agent for a desk that is killed: it tells two chunks and a progress, asks, and ends. Counts its tasks and the answers that they got. */
+/**
+ * An agent for a desk that is killed: it tells two chunks and a progress, asks, and ends. Counts its tasks and the
+ * answers that they got.
+ */
 async function quick(t: Test) {
   const remote = start(t, {
     work: async function* () {

@@ -5,7 +5,10 @@ import t, { type Test } from 'tap'
 import { bind, bindError, type ListenAddress } from '../../../adapters/entry/bind.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 
-/** Has every system and Node do one thing: sockets beside a server listen on free ports of their own, or find that its port is taken. Gives them. */
+/**
+ * Has every system and Node do one thing: sockets beside a server listen on free ports of their own, or find that its
+ * port is taken. Gives them.
+ */
 function socketsBeside(t: Test, found: 'free' | 'taken'): Server[] {
   const beside: Server[] = []
   t.intercept(Server.prototype, 'listen', {

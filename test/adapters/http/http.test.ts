@@ -271,7 +271,10 @@ const flood = (chunks: number) =>
     for (let i = 0; i < chunks; i += 1) yield artifact('x'.repeat(64 * 1024))
   }
 
-/** Waits until a stream waits for its client: beside the timer of its keep-alive that for who reads nothing is set, and stays. */
+/**
+ * Waits until a stream waits for its client: beside the timer of its keep-alive that for who reads nothing is set, and
+ * stays.
+ */
 function unread(clock: TestClock, before: number): Promise<void> {
   return standsStill(() => clock.size === before + 2 && clock.size, 'the stream to be full')
 }

@@ -29,7 +29,10 @@ async function listening(t: Test, server: Server): Promise<string> {
 const fetching = (answer: (request: Request) => Response | Promise<Response>) =>
   createAdaptorServer({ fetch: answer, overrideGlobalObjects: false }) as Server
 
-/** A route handler of Next.js: it is called with the segments of the route, and a path with a slash at its end is redirected first. */
+/**
+ * A route handler of Next.js: it is called with the segments of the route, and a path with a slash at its end is
+ * redirected first.
+ */
 function nextServer(handler: Handler): Server {
   return fetching(request => {
     const { pathname, search } = new URL(request.url)
@@ -66,7 +69,10 @@ function listenerOf(handler: Handler): (request: IncomingMessage, response: Serv
   return (request, response) => void listener(request, response)
 }
 
-/** Calls an agent by every client: each finds it from its URL with and without a slash, and below the path from its card. */
+/**
+ * Calls an agent by every client: each finds it from its URL with and without a slash, and below the path from its
+ * card.
+ */
 async function answersAll(t: Test, url: string): Promise<void> {
   for (const from of [url, `${url}/`, `${url}${AGENT_CARD_PATH}`]) {
     for (const binding of ['JSONRPC', 'HTTP+JSON'] as const) {

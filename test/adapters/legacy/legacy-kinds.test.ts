@@ -159,7 +159,10 @@ interface Answer {
   readonly text: string
 }
 
-/** What a wrong request may be answered with: the errors of JSON-RPC about requests, and those of A2A that it may really mean. */
+/**
+ * What a wrong request may be answered with: the errors of JSON-RPC about requests, and those of A2A that it may really
+ * mean.
+ */
 const FAIR: readonly (number | undefined)[] = [
   undefined,
   -32600,

@@ -330,7 +330,10 @@ await t.test('a store that is closed while the database is away ends', async t =
   await server.begin()
 })
 
-/** Conditions of a plan that no index answers: they would be looked at for every row that the index gives. Few rows have another shard, owner or form, there are few counts of transitions, and sums are of one page. */
+/**
+ * Conditions of a plan that no index answers: they would be looked at for every row that the index gives. Few rows have
+ * another shard, owner or form, there are few counts of transitions, and sums are of one page.
+ */
 function filtersIn(plan: string): string[] {
   const isSmall =
     /shard = ANY|sum\(count|state = ANY|earlier|sums\.total|epoch|is_new|before|\(task IS NOT NULL\)$|^\(context\)::text|\|\| ''|ended_at_ms IS NOT NULL|SubPlan|max\(transitions_\d\.at_ms/
@@ -341,7 +344,10 @@ function filtersIn(plan: string): string[] {
 
 const withoutCasts = (sql: string) => sql.replaceAll(/[()]|::\w+/g, '')
 
-/** Conditions without one on the index's first column: the whole index is read. `first` has the first column of each index. There are few counters. */
+/**
+ * Conditions without one on the index's first column: the whole index is read. `first` has the first column of each
+ * index. There are few counters.
+ */
 function wholeIndexesIn(plan: string, first: ReadonlyMap<string, string>): string[] {
   return Array.from(plan.matchAll(/(?:using|Scan on) (\w+)\b[^\n]*\n *Index Cond: \((.*)\)$/gm)).flatMap(
     ([line, index = '', condition = '']) =>

@@ -25,7 +25,9 @@ async function guarded() {
   return { name, url, opened, lacking, run: (sql: string) => onDatabase(administrator, sql) }
 }
 
-/** The rights that are lacking are told all at once, and after the statements that are told the store can do everything. */
+/**
+ * The rights that are lacking are told all at once, and after the statements that are told the store can do everything.
+ */
 async function mends(
   t: Test,
   { opened, lacking, run }: Awaited<ReturnType<typeof guarded>>,

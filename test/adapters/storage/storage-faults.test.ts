@@ -327,7 +327,10 @@ await t.test('a truncated log gives the commits before the cut; one without its 
   t.ok(counts.every((count, i) => count >= (counts[i - 1] ?? 0)))
 })
 
-/** A byte changed at some places of a file: what comes of it is refused, or left out or answered with an error, or as it was. */
+/**
+ * A byte changed at some places of a file: what comes of it is refused, or left out or answered with an error, or as it
+ * was.
+ */
 async function flipped(
   t: Test,
   { name, beside }: { name: string; beside: readonly string[] },

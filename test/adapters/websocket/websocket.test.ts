@@ -1011,7 +1011,9 @@ await t.test("the reliability extension's conditions are service parameters, and
   })
 })
 
-/** Makes connections that hang in all the ways that only time ends, and gives how each ended, in the order of the ends. */
+/**
+ * Makes connections that hang in all the ways that only time ends, and gives how each ended, in the order of the ends.
+ */
 async function slowClients(t: Test): Promise<string[]> {
   const ends: string[] = []
   const { url } = await serve(t, { work: obedient })

@@ -104,7 +104,10 @@ export const serving: readonly Row[] = [
   )
 ]
 
-/** An agent that one server serves over every binding, to callers that show who they are. `address` is that of the binding. */
+/**
+ * An agent that one server serves over every binding, to callers that show who they are. `address` is that of the
+ * binding.
+ */
 async function everywhere(t: Test, { name }: Binding) {
   const { runtime } = start(
     t,

@@ -226,7 +226,10 @@ function textsIn(events: readonly StreamResponse[]): string {
   return events.flatMap(event => ('artifactUpdate' in event ? [textOf(event.artifactUpdate.artifact)] : [])).join(' ')
 }
 
-/** A store that has written a task of which nobody is told, until somebody reads it; the answer to that comes after what is told. */
+/**
+ * A store that has written a task of which nobody is told, until somebody reads it; the answer to that comes after what
+ * is told.
+ */
 function storeAheadOfNews(): { readonly store: Store; readonly written: Promise<string> } {
   const inner = memoryStore()
   const [written, isRead] = [deferred<string>(), deferred()]

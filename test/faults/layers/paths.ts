@@ -9,7 +9,10 @@ import { exampleCharts, walked, walkedWhole } from '../../fixtures/charts/exampl
 const card = { name: 'Tested' }
 const price = z.object({ euros: z.number().positive() })
 
-/** Charts, a function and a negotiation, each walked in the ways that differ: many paths where that is quick, a few elsewhere. */
+/**
+ * Charts, a function and a negotiation, each walked in the ways that differ: many paths where that is quick, a few
+ * elsewhere.
+ */
 const chart = defineAgent({ card, work: everything })
 const bargainer = defineAgent({
   card,

@@ -61,7 +61,7 @@ const all = (verdict: unknown) => [verdict, verdict, verdict]
 
 await t.test("an event is accepted, converted or refused by the task's state and the policy", async t => {
   const rows: [name: string, events: EventObject[], cancel: unknown[], words: unknown[], authorization: unknown[]][] = [
-    // while it                 after                 cancel              a message                                  an authorization
+    // while it after cancel a message an authorization
     ['waits for its start', [], all('task.cancel'), [no, no, 'message.queued'], all(no)],
     ['works', [START], all('task.cancel'), [no, 'message.steered', 'message.queued'], all(no)],
     ['waits for input', [START, ASK], all('task.cancel'), all('message.received'), all(no)],

@@ -134,7 +134,8 @@ await t.test('work that makes no progress before its process ends', async t => {
   })
 
   await t.test('fails also if it never started', async t => {
-    // What the chart does in its first step it does before its task is working: the process is gone before that is stored.
+    // What the chart does in its first step it does before its task is working: the process is gone before that is
+    // stored.
     const begun: number[] = []
     const life: Lives = lives(t, {
       work: setupWork({}).createMachine({

@@ -79,7 +79,10 @@ function chart(gate: Promise<void>) {
 /** Has the work of a task begin only when the store was read. */
 const refersToOthers = { referenceTaskIds: ['another'] }
 
-/** A store that gives a task's work, if it has to read it, nothing to begin with until it is told to: so long the task is submitted. */
+/**
+ * A store that gives a task's work, if it has to read it, nothing to begin with until it is told to: so long the task
+ * is submitted.
+ */
 function slowToBegin(): { store: Store; begin: () => void } {
   const inner = memoryStore()
   const gate = deferred()

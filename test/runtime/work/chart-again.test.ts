@@ -114,7 +114,10 @@ const TOLD = [
   'completed'
 ]
 
-/** Answers what a task asks and has time go by, until it is completed; `between` happens before each of the client's moves. */
+/**
+ * Answers what a task asks and has time go by, until it is completed; `between` happens before each of the client's
+ * moves.
+ */
 async function converse(life: Lives, id: string, between: () => Promise<unknown>): Promise<void> {
   for (let move = 0; move < 40; move += 1) {
     await rest()

@@ -3,15 +3,16 @@ import t from 'tap'
 import { runBare } from '../../fixtures/processes/bare-process.ts'
 
 /**
- * Of garbage for each task: twice what it is (1.0 kB; 4.8 kB on Node 20, whose V8 makes hidden classes for every actor), and far from the
- * 8 to 14 kB that each mistake leaves which this test is for.
+ * Of garbage for each task: twice what it is (1.0 kB; 4.8 kB on Node 20, whose V8 makes hidden classes for every
+ * actor), and far from the 8 to 14 kB that each mistake leaves which this test is for.
  */
 const MOST_BYTES = process.versions.node.startsWith('20.') ? 6000 : 1800
 
 const leftBehind = fileURLToPath(new URL('../../fixtures/runtime/left-behind.js', import.meta.url))
 
 await t.test('memory that a running task used is freed by the next minor garbage collection', async t => {
-  // Before V8 has optimized anything, and with room for all of a round: what is promoted then is what something holds on to.
+  // Before V8 has optimized anything, and with room for all of a round: what is promoted then is what something holds
+  // on to.
   const flags = ['--expose-gc', '--no-opt', '--no-maglev', '--min-semi-space-size=16', '--max-semi-space-size=16']
   const { stdout } = await runBare(...flags, leftBehind)
   const { held, inUse } = JSON.parse(stdout) as { held: number; inUse: number }

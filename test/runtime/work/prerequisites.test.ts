@@ -25,7 +25,10 @@ const contextId = 'c'
 /** Long enough for all that is to be recovered one after the other. */
 const MINUTE = 60_000
 
-/** What its message says: `after`, with tasks that it refers to, or an end, perhaps once somebody has said something, or after a while. */
+/**
+ * What its message says: `after`, with tasks that it refers to, or an end, perhaps once somebody has said something, or
+ * after a while.
+ */
 const does: WorkFunction = async work => {
   const { message, ask, sleep, emit } = work
   const [what = '', words = ''] = wordsOf(message).split(': ')

@@ -190,7 +190,8 @@ await t.test('work that crashes', async t => {
     const life = lives(t, { work, restart: 'transient' }, {})
     const { id } = await open(life.runtime)
     const first = await run(1)
-    // The restart is asked for with the commit of the crash, and begins after it: nothing lies between but the end of the process.
+    // The restart is asked for with the commit of the crash, and begins after it: nothing lies between but the end of
+    // the process.
     first.crash()
     await Promise.resolve()
     await life.again()

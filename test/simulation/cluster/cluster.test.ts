@@ -2,7 +2,10 @@ import t from 'tap'
 import { IS_DEEP, IS_WHOLE, sampleOf } from '../../fixtures/sample.ts'
 import { runSeed } from '../simulation.ts'
 
-/** The seeds, of which `npm test` takes some. `npm run simulate -- --nodes 3 --seed N --runs N` runs others, and shows one that failed. */
+/**
+ * The seeds, of which `npm test` takes some. `npm run simulate -- --nodes 3 --seed N --runs N` runs others, and shows
+ * one that failed.
+ */
 const SEEDS = Array.from({ length: IS_DEEP && !IS_WHOLE ? 200 : 2000 }, (_, seed) => seed)
 const SEEDS_TWICE = SEEDS.slice(0, IS_WHOLE ? 30 : IS_DEEP ? 6 : 1)
 const SAMPLE = 5

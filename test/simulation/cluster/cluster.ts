@@ -77,7 +77,10 @@ export class SimulatedCluster implements Processes {
     return false
   }
 
-  /** How much later than the true time a node may have it: the time of the database, by a round trip and what its clock gains until the next. */
+  /**
+   * How much later than the true time a node may have it: the time of the database, by a round trip and what its clock
+   * gains until the next.
+   */
   get aheadMs(): number {
     const { databaseAheadMs } = this.#config
     return databaseAheadMs + this.inexactMs

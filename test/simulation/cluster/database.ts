@@ -85,8 +85,9 @@ const OTHERS: readonly (readonly [
 ]
 
 /**
- * PostgreSQL, as far as placement knows it: sessions, their advisory locks, and the tables of nodes and shards. It does what the statements
- * of `postgres-placement` say, and refuses any other. What is written survives its crashes; sessions and their locks do not.
+ * PostgreSQL, as far as placement knows it: sessions, their advisory locks, and the tables of nodes and shards. It does
+ * what the statements of `postgres-placement` say, and refuses any other. What is written survives its crashes;
+ * sessions and their locks do not.
  */
 export class Database {
   readonly shards: number

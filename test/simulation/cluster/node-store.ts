@@ -32,7 +32,10 @@ const WRITES = ['writeWebhook', 'noteWebhooks', 'deleteWebhook', 'sweep', 'erase
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>
 
-/** The store of the database as one node has it, by statements on its sessions: commits on the session with the locks, under the epoch of their shard. */
+/**
+ * The store of the database as one node has it, by statements on its sessions: commits on the session with the locks,
+ * under the epoch of their shard.
+ */
 export function nodeStore(placement: PostgresPlacement, pool: PostgresPool): Store {
   const idle: Session[] = []
   const reading = new Set<Promise<unknown>>()

@@ -65,9 +65,9 @@ async function current(sdk: Sdk): Promise<GrpcDialect> {
 }
 
 /**
- * Loads the official client. The returned function connects to an agent over gRPC (§10), and sends nothing before the first call. Its
- * `url` is `host:port`, with TLS unless the host is this machine. It may have a scheme: `grpc:` and `http:` without TLS, `grpcs:` and
- * `https:` with TLS. Requests and streams are retried as over JSON-RPC.
+ * Loads the official client. The returned function connects to an agent over gRPC (§10), and sends nothing before the
+ * first call. Its `url` is `host:port`, with TLS unless the host is this machine. It may have a scheme: `grpc:` and
+ * `http:` without TLS, `grpcs:` and `https:` with TLS. Requests and streams are retried as over JSON-RPC.
  */
 export async function loadGrpc(
   loadDialect = current
@@ -127,9 +127,9 @@ async function grpcCarrier(
 }
 
 /**
- * Intercepts what the official client does not expose: the start of an answer, and the details of an error. It also hides malformed
- * details and answers without content from that client, which would throw outside of any call. Such an answer gets
- * content that validation refuses later.
+ * Intercepts what the official client does not expose: the start of an answer, and the details of an error. It also
+ * hides malformed details and answers without content from that client, which would throw outside of any call. Such an
+ * answer gets content that validation refuses later.
  */
 function listenIn(
   { sdk, grpc, wire }: Peers,
@@ -195,8 +195,8 @@ function checked({ Metadata }: Grpc, headers: Readonly<Record<string, string>>):
 }
 
 /**
- * The gRPC target of a URL, and whether it is used without TLS. The target names DNS explicitly, since gRPC supports other resolvers,
- * and headers may only go to the checked origin. Throws InvalidAgentResponse for an invalid URL.
+ * The gRPC target of a URL, and whether it is used without TLS. The target names DNS explicitly, since gRPC supports
+ * other resolvers, and headers may only go to the checked origin. Throws InvalidAgentResponse for an invalid URL.
  */
 export function grpcTargetOf(url: string): { target: string; isPlain: boolean } {
   const [, scheme = '', host = '', port] =
@@ -233,7 +233,10 @@ const GRPC_03: Omit<GrpcDialect, 'open'> = {
   }
 }
 
-/** Loads the official client. The returned function connects to an agent over the gRPC of 0.3. Calls and answers are in wire JSON of 1.0. */
+/**
+ * Loads the official client. The returned function connects to an agent over the gRPC of 0.3. Calls and answers are in
+ * wire JSON of 1.0.
+ */
 export function loadGrpc03() {
   return loadGrpc(async () => {
     const { LegacyGrpcTransport } = await importPeer<SdkLegacyGrpc>('@a2a-js/sdk/compat/v0_3/client/grpc')
@@ -250,8 +253,8 @@ type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint)[]>
 type Read = (message: Uint8Array) => Fields
 
 /**
- * Converts the details of a binary `google.rpc.Status`, which gRPC sends as `grpc-status-details-bin`, to their JSON form. A detail
- * that A2A does not use (§5.4) keeps only its `@type`. Throws for a malformed message.
+ * Converts the details of a binary `google.rpc.Status`, which gRPC sends as `grpc-status-details-bin`, to their JSON
+ * form. A detail that A2A does not use (§5.4) keeps only its `@type`. Throws for a malformed message.
  */
 export function detailsIn(wire: Wire, status: Uint8Array): object[] {
   const read: Read = message => fieldsIn(wire, message)

@@ -96,7 +96,10 @@ export type SdkLegacyGrpc = typeof legacyGrpc
 export type Wire = typeof wire
 export type Grpc = typeof grpc
 
-/** Imports a module of an optional peer. A bundler does not look for it: the name is no literal, and the comments are for webpack and vite. */
+/**
+ * Imports a module of an optional peer. A bundler does not look for it: the name is no literal, and the comments are
+ * for webpack and vite.
+ */
 export async function importPeer<Peer>(name: PackageName | `${PackageName}/${string}`): Promise<Peer> {
   checkPackages([name.split('/', 2).join('/') as PackageName])
   return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Peer

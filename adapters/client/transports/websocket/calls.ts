@@ -33,8 +33,8 @@ interface Pending {
 }
 
 /**
- * The calls and streams of one client over a WebSocket, identified by request id. After a lost connection, each is sent again with
- * the frame from `again`, or fails with an error.
+ * The calls and streams of one client over a WebSocket, identified by request id. After a lost connection, each is sent
+ * again with the frame from `again`, or fails with an error.
  */
 export class ClientCalls implements Calls, LinkUser {
   readonly link: ReconnectingLink

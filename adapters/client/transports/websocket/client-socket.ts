@@ -13,8 +13,8 @@ export interface ClientSocket {
 }
 
 /**
- * Resolves with the socket when it is open. Rejects if it closes before, and when the signal aborts. `refused` is called with the
- * function that rejects, for a socket that can say why its handshake failed.
+ * Resolves with the socket when it is open. Rejects if it closes before, and when the signal aborts. `refused` is
+ * called with the function that rejects, for a socket that can say why its handshake failed.
  */
 export async function waitUntilOpen(
   socket: ClientSocket,

@@ -11,8 +11,9 @@ import { waitUntilOpen, type ClientSocket } from './client-socket.ts'
 const REFUSAL_BYTES = 16 * 1024
 
 /**
- * Opens a WebSocket of `ws`, which sends headers. Rejects if the agent is unreachable, and when the signal aborts. Overloaded and
- * RateLimited are temporary; any other A2AError is a refusal. In browsers `socket.browser.ts` replaces this file.
+ * Opens a WebSocket of `ws`, which sends headers. Rejects if the agent is unreachable, and when the signal aborts.
+ * Overloaded and RateLimited are temporary; any other A2AError is a refusal. In browsers `socket.browser.ts` replaces
+ * this file.
  */
 export async function openSocket(url: string, options: PlacedOptions, signal: AbortSignal): Promise<ClientSocket> {
   const headers = currentHeaders(options)

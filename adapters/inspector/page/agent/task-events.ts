@@ -57,8 +57,8 @@ export function taskAt({ folded, events }: TaskEvents, generation: number): Task
 }
 
 /**
- * The messages up to a generation. `said` is the current history, oldest first. A client's message has no generation: it is shown from the
- * generation after the agent's message before it.
+ * The messages up to a generation. `said` is the current history, oldest first. A client's message has no generation:
+ * it is shown from the generation after the agent's message before it.
  */
 export function historyAt({ folded, events }: TaskEvents, said: readonly Message[], generation: number): Message[] {
   const saidAt = new Map<string, number>()

@@ -56,7 +56,10 @@ export const isRebuilt = computed(
   () => recordedSteps.value.length === 0 && choice.value?.chart.id === 'task' && log.value !== undefined
 )
 
-/** The steps of the shown actor, in its chart: recorded, or those of the task's own chart rebuilt from its stored events. */
+/**
+ * The steps of the shown actor, in its chart: recorded, or those of the task's own chart rebuilt from its stored
+ * events.
+ */
 export const chosenSteps = computed(() => {
   const names = chartNames.value.get('task')
   return isRebuilt.value && log.value && names ? rebuiltSteps(log.value.events, names) : recordedSteps.value

@@ -10,7 +10,10 @@ const LONGEST = 30_000
 /** The deepest nesting that is shown. */
 const DEEPEST = 16
 
-/** Markdown as elements. HTML in it is text, only http: and https: URLs are links, and pictures are links too: nothing is loaded. */
+/**
+ * Markdown as elements. HTML in it is text, only http: and https: URLs are links, and pictures are links too: nothing
+ * is loaded.
+ */
 export function Markdown({ text }: { readonly text: string }) {
   const tokens = useMemo(() => tokensOf(text), [text])
   return tokens ? <div class="markdown">{blocks(tokens, 0)}</div> : <p class="part-text">{text}</p>

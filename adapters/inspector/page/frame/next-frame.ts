@@ -2,8 +2,8 @@
 const UNSEEN_MS = 250
 
 /**
- * Returns a function that runs `work` once in the next animation frame, however often it is called before. In a background tab it runs a
- * few times a second, so that nothing accumulates.
+ * Returns a function that runs `work` once in the next animation frame, however often it is called before. In a
+ * background tab it runs a few times a second, so that nothing accumulates.
  */
 export function onNextFrame(work: () => void): () => void {
   let isDue = false

@@ -19,7 +19,10 @@ export function setClock(hubNowMs: number): void {
   nowMs.value = hubNowMs
 }
 
-/** Corrects the hub's time where a hello came late: it is past everything that the hub has dated. Milliseconds since 1970; NaN changes nothing. */
+/**
+ * Corrects the hub's time where a hello came late: it is past everything that the hub has dated. Milliseconds since
+ * 1970; NaN changes nothing.
+ */
 export function noteTime(datedMs: number): void {
   if (datedMs >= hubNow()) aheadMs = datedMs + 1 - Date.now()
 }

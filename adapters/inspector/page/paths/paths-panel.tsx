@@ -33,7 +33,10 @@ const isChanged = computed(() => {
   return tested.size !== drawn.size || [...drawn].some(name => !tested.has(name))
 })
 
-/** The coverage of the work's chart by the last `taskchart test`, and the walks that failed; or what is proved, or what tasks took. */
+/**
+ * The coverage of the work's chart by the last `taskchart test`, and the walks that failed; or what is proved, or what
+ * tasks took.
+ */
 export function PathsPanel() {
   if (!chart.value)
     return (

@@ -87,8 +87,9 @@ const SAID: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The sender of a step's event: an actor's sessionId, or a lane. An event from outside of the actors belongs to the client or the runtime.
- * It may also be a word of work to its task, or be passed on from a task to its work, or from work to an invoked actor.
+ * The sender of a step's event: an actor's sessionId, or a lane. An event from outside of the actors belongs to the
+ * client or the runtime. It may also be a word of work to its task, or be passed on from a task to its work, or from
+ * work to an invoked actor.
  */
 export function senderOf({ kind, from, to, event: { type }, taskId }: ActorStep, actors: readonly ActorRow[]): string {
   if (kind !== 'event') return to

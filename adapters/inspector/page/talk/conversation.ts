@@ -113,7 +113,10 @@ function momentsOf(log: TaskLog, places: ReadonlyMap<string, WatchedMessage>): M
   return moments
 }
 
-/** The generation of the task when each message of the client arrived: from the feed, else that of the agent's message before it. */
+/**
+ * The generation of the task when each message of the client arrived: from the feed, else that of the agent's message
+ * before it.
+ */
 function generationsOf(
   { events: { events }, said }: TaskLog,
   places: ReadonlyMap<string, WatchedMessage>

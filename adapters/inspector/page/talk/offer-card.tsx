@@ -31,7 +31,10 @@ export function Terms({ terms }: { readonly terms: Readonly<Record<string, unkno
   return <FieldsView fields={terms} titles={titles.value} />
 }
 
-/** An offer: its terms, how long it stands, and its answers. `standsHere`: the offer that stands by the conversation alone. */
+/**
+ * An offer: its terms, how long it stands, and its answers. `standsHere`: the offer that stands by the conversation
+ * alone.
+ */
 export function OfferCard({
   offer,
   standsHere,

@@ -14,7 +14,10 @@ import { authorize, isSending, sendParts } from './sending.ts'
 /** The maximum number of options that are buttons instead of a list. */
 const MOST_BUTTONS = 6
 
-/** A task's question, and while it is open, its form: from its schema, or its choices. Text is answered below, in the composer. */
+/**
+ * A task's question, and while it is open, its form: from its schema, or its choices. Text is answered below, in the
+ * composer.
+ */
 export function Question({
   taskId,
   status,

@@ -4,8 +4,8 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 const NEAR = 60
 
 /**
- * Keeps a box scrolled to its end while its content grows, even by late pictures, until the reader scrolls away. In a newly chosen context
- * it begins at the end. Choosing a task that is out of sight shows where it begins.
+ * Keeps a box scrolled to its end while its content grows, even by late pictures, until the reader scrolls away. In a
+ * newly chosen context it begins at the end. Choosing a task that is out of sight shows where it begins.
  */
 export function useStayAtEnd(context: string | undefined, task: string | undefined) {
   const box = useRef<HTMLDivElement>(null)

@@ -38,7 +38,10 @@ const status = computed(() => {
 /** The user's choice of destination, until the task changes its state. */
 const wanted = signal<{ readonly target: Target; readonly of: string } | undefined>(undefined)
 
-/** The conversation of the chosen context: messages, offers, tasks with their questions and artifacts, in the order of time. */
+/**
+ * The conversation of the chosen context: messages, offers, tasks with their questions and artifacts, in the order of
+ * time.
+ */
 export function TalkPanel() {
   const { box, content, isAway, toEnd } = useStayAtEnd(contextId.value, taskId.value)
   return (

@@ -176,7 +176,10 @@ function TaskLine({
   )
 }
 
-/** An id in a row, which copies the whole one when it is clicked. By keys it is copied in Talk, for a row has no buttons. */
+/**
+ * An id in a row, which copies the whole one when it is clicked. By keys it is copied in Talk, for a row has no
+ * buttons.
+ */
 function IdText({ what, id }: { readonly what: string; readonly id: string }) {
   return (
     <span class="mono id-text" title={`Click to copy the ${what}’s id, ${id}`} onClick={() => void copyText(id)}>

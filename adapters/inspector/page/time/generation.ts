@@ -47,8 +47,8 @@ export function startAtNewest(): void {
 }
 
 /**
- * The steps up to the shown generation: up to the last one of it or of an earlier one. Steps without a known generation belong to the
- * next known one.
+ * The steps up to the shown generation: up to the last one of it or of an earlier one. Steps without a known generation
+ * belong to the next known one.
  */
 export function stepsUntilThen(steps: readonly ActorStep[]): readonly ActorStep[] {
   if (isNewest.value) return steps

@@ -3,7 +3,10 @@ import { storyUrl } from '../page-settings.ts'
 import { taskId } from '../selection.ts'
 import { eventThen, generation, goTo, isNewest, range, step } from './generation.ts'
 
-/** One slider over chart, sequence, talk and timeline: goes to any generation of the chosen task, and names the event that led there. */
+/**
+ * One slider over chart, sequence, talk and timeline: goes to any generation of the chosen task, and names the event
+ * that led there.
+ */
 export function TimeBar() {
   const { first, last } = range.value
   if (last === 0) return null

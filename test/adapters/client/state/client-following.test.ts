@@ -66,7 +66,9 @@ function isQuestion(event: StreamResponse): boolean {
   return status?.state === 'TASK_STATE_INPUT_REQUIRED'
 }
 
-/** Two conversations of one context, as in two tabs, the first of which has sent a message that ended with a question. */
+/**
+ * Two conversations of one context, as in two tabs, the first of which has sent a message that ended with a question.
+ */
 async function twoTabs(t: Test, isEnd?: (event: StreamResponse) => boolean) {
   const { client } = await connected(t, painter)
   const clock = new TestClock()

@@ -78,7 +78,9 @@ interface Sent {
   readonly 'a2a-service-parameters': Record<string, string>
 }
 
-/** A server that says what the test wants. Pings of clients are answered by the way, and are not among what was sent. */
+/**
+ * A server that says what the test wants. Pings of clients are answered by the way, and are not among what was sent.
+ */
 async function scripted(t: Test, { greets = true, isReliable = true } = {}) {
   const handshakes: IncomingMessage[] = []
   const behaviour = { greets, answersHandshakes: true }
@@ -650,7 +652,10 @@ await t.test('a stream of an agent without the extension resumes as a subscripti
   t.strictSame((await collect(stream)).map(brief), ['task:input-required'], 'and ends where a reply ends')
 })
 
-/** Options for a client that waits as long as it may before each try, and what looks whether it tries after these waits, each time in vain. */
+/**
+ * Options for a client that waits as long as it may before each try, and what looks whether it tries after these waits,
+ * each time in vain.
+ */
 function unhurried() {
   const clock = new TestClock()
   let waits = 0
