@@ -234,18 +234,14 @@ export function isErased(erasure: Erasure, key: ContextKey): boolean {
 /**
  * The storage port. Every engine has to keep this contract, which `storeSuite` of the tests checks:
  *
- * - `commit` is atomic and durable when it resolves. Commits of one context are applied in the order of the calls,
- * even if a call comes before the last one resolved. It resolves to `false`, and writes nothing, if `expected` is not
- * the
- * context's commit number: the race is lost. It rejects with `NOT_OWNER` if the context belongs to another node, and
- * with any other
- * error if the engine fails.
+ * - `commit` is atomic and durable when it resolves. Commits of one context are applied in the order of the calls, even
+ *   if a call comes before the last one resolved. It resolves to `false`, and writes nothing, if `expected` is not the
+ *   context's commit number: the race is lost. It rejects with `NOT_OWNER` if the context belongs to another node, and
+ *   with any other error if the engine fails.
  * - Reads see every commit that resolved before the call, and no partial commit. Missing data, and data of another
- *   scope, read as
- * `undefined` or as an empty list, never as an error.
+ *   scope, read as `undefined` or as an empty list, never as an error.
  * - Objects in a commit do not change after the call, so an engine may keep them. Returned objects belong to the
- *   caller. Keys are
- * compared whole: `a` is not `ab`.
+ *   caller. Keys are compared whole: `a` is not `ab`.
  */
 export interface Store extends TransitionStore {
   commit(commit: Commit): Promise<boolean>
