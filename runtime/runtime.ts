@@ -10,7 +10,7 @@ import {
 import type { Message } from '../machines/protocol/parts.ts'
 import {
   type CallContext,
-  countRejected,
+  readOrCount,
   scopeOf,
   type UncheckedCall,
   type UncheckedOperations,
@@ -25,7 +25,7 @@ import { capabilitiesOf, refusedOperations } from './agent/capabilities.ts'
 import { AgentCards } from './agent/signed-cards.ts'
 import { contextLogic } from './contexts/context-logic.ts'
 import { ContextRegistry } from './contexts/context-registry.ts'
-import { shutDown } from './contexts/errors.ts'
+import { runtimeClosing } from './contexts/errors.ts'
 import { type Observation, type Observer, Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
@@ -55,7 +55,7 @@ import { PropertyWatch } from './property-watch.ts'
 import { type Health, healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
 import { checkRuntimeOptions, type RuntimeOptions, type Settings, settingsOf } from './runtime-options.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
-import { RetryingReads } from './store/patient-reads.ts'
+import { RetryingReads } from './store/retrying-reads.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { messagesBefore, roundsBefore } from './streams/task-stream.ts'
@@ -212,7 +212,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const recoveryQueue = new RecoveryQueue(clock)
   const reads = new RetryingReads(store, clock)
   const loads = new TaskLoads({ store: reads, limits, logger })
-  const heat =
+  const countWriter =
     store.countTransitions && typeof agent.work === 'object' ? new CountWriter({ store, clock, logger }) : undefined
   const contexts = new ContextRegistry({
     store,
@@ -225,7 +225,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     metering,
     feeds,
     loads,
-    logic: contextLogic(agent, heat?.counter),
+    logic: contextLogic(agent, countWriter?.counter),
     agent,
     cleanUps,
     recoveryQueue,
@@ -235,7 +235,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     webhooks,
     owns: options.cluster && (key => cluster?.owns(key) === true)
   })
-  const upkeep = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
+  const sweeper = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
   // Operations.
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
   if (cluster) feeds.followed = cluster.followed
@@ -280,15 +280,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     reads.close()
     const delivered = webhooks?.close()
     // A node that has left has no shard to write to.
-    await heat?.flush()
+    await countWriter?.flush()
     await cluster?.leave()
     await contexts.processEnds()
     const erased = contexts.close()
-    const swept = upkeep.close()
-    feeds.close(shutDown())
+    const swept = sweeper.close()
+    feeds.close(runtimeClosing())
     await cleanUps.settled()
     await Promise.all([erased, swept, delivered])
-    await heat?.flush()
+    await countWriter?.flush()
     await store.close()
   }
   contexts.resume()
@@ -331,7 +331,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     deleteTaskPushNotificationConfig: (params, call = {}) =>
       calls.answer('deleteTaskPushNotificationConfig', params, call, deletePushConfig),
     getExtendedAgentCard: async (params, call = {}) => {
-      if (capabilities.extendedAgentCard) countRejected(metering.countRejected, call, params, () => checkIsKnown(call))
+      if (capabilities.extendedAgentCard) readOrCount(metering.countRejected, call, params, () => checkIsKnown(call))
       return calls.answer('getExtendedAgentCard', params, call, async (_, admitted) =>
         cards.signed(await extendedAgentCard(cards.source, admitted, call, { limits, clock, logger, tenants }))
       )

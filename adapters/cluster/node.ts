@@ -1,4 +1,4 @@
-import { A2AError, OUTCOME_UNKNOWN } from '../../machines/protocol/errors.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Ids } from '../../runtime/index.ts'
 import type {
   OwnerCall,
@@ -13,7 +13,7 @@ import type {
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
-import { NOT_OWNER, type Erasure, type Store } from '../../runtime/store/store.ts'
+import { NOT_OWNER, type Erasure, type Store, OUTCOME_UNKNOWN } from '../../runtime/store/store.ts'
 import { Following } from './following.ts'
 import { NodeLink, LinkLost, type LinkWays } from './link/link.ts'
 import { LinkServer } from './link/link-server.ts'

@@ -6,7 +6,7 @@ import {
   type StreamingName
 } from '../../machines/protocol/operations.ts'
 import { normaliseVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
-import { countRejected, type UncheckedOperations } from '../../runtime/access/call-context.ts'
+import { readOrCount, type UncheckedOperations } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { AnsweringMethod, Dialect, Method, StreamingMethod } from './dialect.ts'
 
@@ -99,7 +99,7 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
 function versionErrorMethod({ settings: { countRejected: countRejection } }: Runtime, version: string): Method {
   return {
     streaming: false,
-    answer: async (params, call) => countRejected(countRejection, call, params, () => checkVersion(version))
+    answer: async (params, call) => readOrCount(countRejection, call, params, () => checkVersion(version))
   }
 }
 

@@ -48,7 +48,7 @@ export interface LogRow {
   /** The state and the time of a status. */
   readonly state: string | undefined
   readonly time: string
-  /** Whether it is a status with metadata. */
+  /** Whether it is a status with metadata, which an index finds. */
   readonly isTerm: boolean
 }
 

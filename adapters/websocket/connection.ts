@@ -50,7 +50,7 @@ const UNEXPECTED_RESPONSES = 10
 const UNFINISHED_MS = 30_000
 
 /** The number of events that one stream sends before it yields to other work. */
-const EVENTS_PER_TURN = 32
+const EVENTS_PER_ROUND = 32
 
 /** One client's WebSocket: decodes frames, performs calls and streams, and sends their frames. */
 export class Connection {
@@ -284,7 +284,7 @@ export class Connection {
       sent += 1
       if (sending) return sending
       this.#outbox.sendJoined(head, encodeOnce(event), end, 'next turn')
-      return this.#outbox.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
+      return this.#outbox.drained ?? (sent % EVENTS_PER_ROUND === 0 ? turnEnd() : undefined)
     }
     try {
       await eachOf(method.events(params, call), send)

@@ -205,16 +205,6 @@ function seconds(milliseconds: number): string {
   return `${Math.ceil(Math.max(0, milliseconds)) / 1000}s`
 }
 
-/**
- * The error for calls whose context moved to another node while their commit was under way: it may have been written. A
- * call that may be repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
- */
-export const OUTCOME_UNKNOWN = new A2AError(
-  'Overloaded',
-  'The state of the task is not known now. Read it again later.',
-  { retryAfterMs: 1000 }
-)
-
 /** The error for a task that does not exist or belongs to another caller, which look the same (§3.3.2). */
 export function taskNotFound(taskId: string): A2AError {
   return new A2AError('TaskNotFound', `Task ${taskId} was not found.`, { metadata: { taskId } })

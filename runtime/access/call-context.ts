@@ -95,7 +95,7 @@ export type CountRejected = (
 /**
  * Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up.
  */
-export function countRejected<T>(count: CountRejected, call: CallContext, params: unknown, read: () => T): T {
+export function readOrCount<T>(count: CountRejected, call: CallContext, params: unknown, read: () => T): T {
   try {
     return read()
   } catch (error) {

@@ -62,8 +62,8 @@ export class ResourceUsage {
   #amount = 0
   #isOver = false
 
-  constructor(shares: SharedLimit, owner: Owner) {
-    this.#limit = shares
+  constructor(limit: SharedLimit, owner: Owner) {
+    this.#limit = limit
     this.#owner = owner
   }
 
@@ -80,8 +80,8 @@ export class ResourceUsage {
   }
 }
 
-/** A shared limit, with its words for error texts. */
-export interface Use {
+/** The words of a shared limit for the text of its error. */
+export interface LimitText {
   readonly limit: 'liveContexts' | 'liveBytes' | 'connections' | 'unfinishedBytes'
   readonly what: string
   readonly advice: string
@@ -89,7 +89,7 @@ export interface Use {
 
 /** The error for a caller over its share. */
 export function overShare(
-  { limit, what, advice }: Use,
+  { limit, what, advice }: LimitText,
   exceeded: LimitLevel,
   { user }: Owner,
   { most }: SharedLimit
@@ -127,8 +127,8 @@ export class AnswerBudget {
   readonly #limit: SharedLimit
   #waiting: Waiting[] = []
 
-  constructor(shares: SharedLimit) {
-    this.#limit = shares
+  constructor(limit: SharedLimit) {
+    this.#limit = limit
   }
 
   /** Resolves when the answer fits. Call the result to release its memory. */
@@ -222,8 +222,8 @@ export class IncompleteBytes {
   readonly #owner: Owner
   #counted = 0
 
-  constructor(shares: SharedLimit, owner: Owner) {
-    this.#limit = shares
+  constructor(limit: SharedLimit, owner: Owner) {
+    this.#limit = limit
     this.#owner = owner
   }
 

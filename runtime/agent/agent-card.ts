@@ -95,15 +95,15 @@ export function agentCard(
     description: 'Generations in metadata, exact resume, deduplicated and conditional sends, long poll.'
   }
   const schema = shownInput(agent)
-  const wanted = {
+  const inputExtension = {
     uri: INPUT_EXTENSION,
     description: 'JSON Schema of the message that opens a task.',
     params: { schema }
   }
   const negotiation = isNegotiation(agent.negotiate) ? [negotiationExtension(agent.negotiate)] : []
-  const ours =
-    agent.capabilities?.extensions === false ? [] : [reliability, ...(schema ? [wanted] : []), ...negotiation]
-  const offered = { ...capabilities, extensions: [...ours, ...agent.extensions] }
+  const ownExtensions =
+    agent.capabilities?.extensions === false ? [] : [reliability, ...(schema ? [inputExtension] : []), ...negotiation]
+  const offered = { ...capabilities, extensions: [...ownExtensions, ...agent.extensions] }
   return {
     ...described,
     ...securityOf(described, security),
@@ -120,6 +120,8 @@ export function extensionsOf({
   capabilities,
   negotiate
 }: Pick<Agent, 'extensions' | 'capabilities' | 'negotiate'>): Extensions {
-  const ours = isNegotiation(negotiate) ? [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION] : [RELIABILITY_EXTENSION]
-  return extensionsWith(extensions, capabilities?.extensions === false ? [] : ours)
+  const ownExtensions = isNegotiation(negotiate)
+    ? [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION]
+    : [RELIABILITY_EXTENSION]
+  return extensionsWith(extensions, capabilities?.extensions === false ? [] : ownExtensions)
 }

@@ -13,7 +13,7 @@ import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../
 import { contextLoss, jsonLoss, kindIn } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
 import { isQuestion, type Question } from './questions.ts'
-import { releaseWord } from './unsaid-words.ts'
+import { releaseWord } from './unused-words.ts'
 import { notYet, type WorkResult } from './words.ts'
 
 /** Words that only a negotiation may answer. */

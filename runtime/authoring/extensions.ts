@@ -35,7 +35,7 @@ export function extensionsWith(
 }
 
 /** Extensions of a runtime whose agent declares none. */
-export const OUR_EXTENSIONS = extensionsWith([])
+export const OWN_EXTENSIONS = extensionsWith([])
 
 /**
  * The author's extensions that a client has activated. Throws ExtensionSupportRequired if a required one is missing.

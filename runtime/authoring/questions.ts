@@ -4,7 +4,7 @@ import type { ToWork } from '../../machines/task-events.ts'
 import { validateValue, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { contentValue, publishedSchema } from './input-schema.ts'
-import { trackWord } from './unsaid-words.ts'
+import { trackWord } from './unused-words.ts'
 import { ASK_FIRST, isQuestionType, type Words } from './words.ts'
 
 /** Options of a question. */

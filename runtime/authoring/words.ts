@@ -11,7 +11,7 @@ import {
   TRUE_OR_FALSE,
   type Kind
 } from '../primitives/options.ts'
-import { trackWord } from './unsaid-words.ts'
+import { trackWord } from './unused-words.ts'
 
 /** A message of the agent (§4.1.4), with its context and, if there is one, its task. */
 export function agentMessage(

@@ -18,7 +18,7 @@ export interface NegotiationTraces {
   negotiated<T>(parent: TraceCarrier | undefined, negotiate: () => T | Promise<T>): Promise<T>
 }
 
-/** What ends, or comes, sooner than this is hasty, in milliseconds. */
+/** A delay or the life of an actor that is shorter counts as hasty, in milliseconds: see `limits.hastyTurns`. */
 export const HASTY_MS = 10
 
 /**
@@ -35,7 +35,7 @@ export interface ActorHost {
   /** Number of the context's commits; constant within a turn. */
   readonly turnNumber: number
   /** Tells observers that the author's code of a task runs next. */
-  runs(taskId: string): void
+  noteRun(taskId: string): void
   /** Sends an event to the context's actor. */
   send(event: ContextMachineEvent): void
   /** Whether a task's newest state is an interrupted one. */

@@ -118,7 +118,7 @@ export class CommitPipeline {
 
   #break(error: unknown): void {
     if (this.#end) return
-    const taskIds = new Set(this.#unpublished.flatMap(({ changedTasks: moved }) => moved))
+    const taskIds = new Set(this.#unpublished.flatMap(({ changedTasks }) => changedTasks))
     const answer = error === LOST_RACE ? LOST_RACE : error === NOT_OWNER ? NOT_OWNER : notStored(error)
     this.end(answer)
     this.#committer.onCommitFailed(error, answer, taskIds)

@@ -19,8 +19,8 @@ export interface TurnCallbacks {
  * The decisions of one turn of a context: collected while its actors run, committed as a whole, then published.
  *
  * A turn opens with the first event for an actor of the context, and closes in the next microtask. So it has all
- * effects of one macrostep, and those of further events in the same synchronous code. Its lists grow by `added`, since
- * most stay empty.
+ * effects of one macrostep, and those of further events in the same synchronous code. Its lists grow by `appendItem`,
+ * since most stay empty.
  */
 export class Turn {
   /** Events and messages in order. */

@@ -1,4 +1,4 @@
-import { A2AError, OUTCOME_UNKNOWN } from '../../machines/protocol/errors.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
 import type { Limits } from '../access/limits.ts'
 import {
@@ -8,7 +8,7 @@ import {
   ResourceUsage,
   type Owner,
   SharedLimit,
-  type Use
+  type LimitText
 } from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
@@ -19,12 +19,13 @@ import {
   type Erasure,
   isErased,
   NOT_OWNER,
-  type StoredContext
+  type StoredContext,
+  OUTCOME_UNKNOWN
 } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { BrokenContexts, awayAfter, PendingErasures } from './absences.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
-import { beingErased, ERASED, shutDown } from './errors.ts'
+import { beingErased, ERASED, runtimeClosing } from './errors.ts'
 import { LiveContext } from './live-context.ts'
 import { WakeScheduler } from './wake-scheduler.ts'
 import { storedTraces, WorkSpans } from './work-spans.ts'
@@ -192,7 +193,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   }
 
   #checkOpen(key: ContextKey): void {
-    if (this.#isClosed) throw shutDown()
+    if (this.#isClosed) throw runtimeClosing()
     if (this.#services.owns?.(key) === false) throw NOT_OWNER
   }
 
@@ -340,8 +341,8 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
 
 const ADVICE = 'Wait for a task to end, or cancel one.'
 
-const CONTEXTS: Use = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
-const BYTES: Use = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
+const CONTEXTS: LimitText = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
+const BYTES: LimitText = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
 
 /**
  * Removes an idle context from memory: one of the owner's, or any if the whole limit is reached. Gives whether there
@@ -352,11 +353,11 @@ type Dismiss = (exceeded: LimitLevel, owner: Owner) => boolean
 /** Limit of one resource of contexts in memory, with shares. */
 class ContextBudget {
   readonly limit: SharedLimit
-  readonly #use: Use
+  readonly #use: LimitText
   readonly #full: string
   readonly #dismiss: Dismiss
 
-  private constructor(shares: SharedLimit, use: Use, full: string, dismiss: Dismiss) {
+  private constructor(shares: SharedLimit, use: LimitText, full: string, dismiss: Dismiss) {
     this.limit = shares
     this.#use = use
     this.#full = full

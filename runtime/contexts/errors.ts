@@ -7,10 +7,13 @@ import type { ReadOptions, Store, StoredTask } from '../store/store.ts'
 import { loadWholeTask, LARGE_BYTES, type WholeTaskReader } from '../streams/task-stream.ts'
 
 /** The error for calls that wait for a context that stops. */
-export const SHUT_DOWN = new A2AError('Overloaded', 'The context is not available now. Send the request again later.')
+export const CONTEXT_STOPPED = new A2AError(
+  'Overloaded',
+  'The context is not available now. Send the request again later.'
+)
 
 /** The error for calls and streams of a runtime that closes. */
-export function shutDown(): A2AError {
+export function runtimeClosing(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }
 

@@ -18,7 +18,7 @@ export type OutsideEvent =
   | { type: 'authorization.received'; taskId: string; data: unknown }
 
 /** Terms of an event from a caller. */
-export interface OutsideTerms {
+export interface EventOptions {
   /** Handle the event only if the task has this generation. */
   readonly ifGeneration?: number | undefined
   /** The question that a message answers. */
@@ -106,7 +106,7 @@ function checkedFor<Given extends ToWork>(
 }
 
 /** Terms of a request, which are stored with its outcome. */
-export type StoredCallTerms = Pick<OutsideTerms, 'send' | 'webhook'>
+export type StoredEventOptions = Pick<EventOptions, 'send' | 'webhook'>
 
 /** Outcome of a request: the agent's answer, or the turn that opened a task. */
 export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
@@ -116,14 +116,14 @@ type Decided = { readonly taskId: string } | { readonly reply: Message } | { rea
 /** A call that waits for the outcome of its request, then for the commit of the turn that has it. */
 class PendingCall implements TurnCallbacks {
   readonly callId: string
-  readonly terms: StoredCallTerms
+  readonly terms: StoredEventOptions
   readonly #resolve: (outcome: CallOutcome) => void
   readonly onFailed: (error: unknown) => void
   decided: Decided | undefined
 
   constructor(
     callId: string,
-    terms: StoredCallTerms,
+    terms: StoredEventOptions,
     resolve: (outcome: CallOutcome) => void,
     reject: (error: unknown) => void
   ) {
@@ -145,7 +145,7 @@ export class PendingCalls {
   #calls: readonly PendingCall[] = NONE
 
   /** Settles when the outcome is committed. */
-  add(callId: string, terms: StoredCallTerms): Promise<CallOutcome> {
+  add(callId: string, terms: StoredEventOptions): Promise<CallOutcome> {
     return new Promise(
       (resolve, reject) => void (this.#calls = appendItem(this.#calls, new PendingCall(callId, terms, resolve, reject)))
     )

@@ -28,15 +28,15 @@ import { newActor, sendToActor } from '../xstate/lean-actor.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices, HostedContext, Residency } from './dependencies.ts'
-import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
+import { noAnswer, requestRefused, CONTEXT_STOPPED } from './errors.ts'
 import {
   acceptEvent,
   isForOther,
   PendingCalls,
   type CallOutcome,
-  type StoredCallTerms,
+  type StoredEventOptions,
   type OutsideEvent,
-  type OutsideTerms,
+  type EventOptions,
   type EventRefusal
 } from './external-events.ts'
 import type { LiveActors } from './observers.ts'
@@ -138,7 +138,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
-  receive(request: ContextRequest, terms: StoredCallTerms): Promise<CallOutcome> {
+  receive(request: ContextRequest, terms: StoredEventOptions): Promise<CallOutcome> {
     if (this.pipeline.isOver) return Promise.reject(this.pipeline.error)
     const outcome = this.calls.add(request.callId, terms)
     sendToActor(this.#root, { type: 'request.received', request })
@@ -149,18 +149,18 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
    * Sends an event to a task. Gives the turn that handles it, or a refusal, which changes nothing. Either way it
    * resolves when everything decided so far is committed.
    */
-  send(event: OutsideEvent, terms: OutsideTerms): Promise<Turn | EventRefusal> {
+  send(event: OutsideEvent, terms: EventOptions): Promise<Turn | EventRefusal> {
     return new Promise((resolve, reject) => {
       const { turn } = this.pipeline
       turn.onCommit({ onPublished: () => resolve(refusal ?? turn), onFailed: reject })
-      const refusal = this.#refusalOf(event, terms, turn)
+      const refusal = this.#trySend(event, terms, turn)
     })
   }
 
   /** Sends an event to its task, or gives the refusal. */
-  #refusalOf(
+  #trySend(
     event: OutsideEvent,
-    { ifGeneration, answers, send, webhook, trace }: OutsideTerms,
+    { ifGeneration, answers, send, webhook, trace }: EventOptions,
     turn: Turn
   ): EventRefusal | undefined {
     const { taskId } = event
@@ -173,7 +173,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
       limits: { queuedMessages }
     } = this.#services
     if (answers && isForOther(answers, this.tasks.questionOf(taskId), messages)) return 'other question'
-    this.#host.runs(taskId)
+    this.#host.noteRun(taskId)
     const accepted = acceptEvent(task, event, messages, queuedMessages)
     if (typeof accepted === 'string' || !('type' in accepted)) return accepted
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request))
@@ -210,7 +210,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   /** Stops the actors. Calls that wait for a commit get `error`. May be called twice. */
-  stop(error: unknown = SHUT_DOWN): void {
+  stop(error: unknown = CONTEXT_STOPPED): void {
     this.pipeline.end(error)
     this.calls.failAll(error)
     this.timers.clearAll()
@@ -247,7 +247,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
 
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
   failed(error: unknown): void {
-    this.onCommitFailed(error, SHUT_DOWN, new Set(), 'a context actor failed')
+    this.onCommitFailed(error, CONTEXT_STOPPED, new Set(), 'a context actor failed')
   }
 
   onIdle(): void {

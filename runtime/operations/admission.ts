@@ -15,8 +15,8 @@ import {
 import type { CallScheduler } from '../access/call-scheduler.ts'
 import { sharerKeyOf } from '../access/shares.ts'
 import { checkTenantName, emptyScope, type Tenants } from '../access/tenants.ts'
-import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
-import { shutDown } from '../contexts/errors.ts'
+import { activatedOf, OWN_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
+import { runtimeClosing } from '../contexts/errors.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { Scope } from '../store/rows.ts'
@@ -55,7 +55,7 @@ export function admit<Name extends OperationName>(
   name: Name,
   request: unknown,
   call: CallContext,
-  supported: Extensions = OUR_EXTENSIONS
+  supported: Extensions = OWN_EXTENSIONS
 ): Admitted<OperationRequests[Name]> {
   checkVersion(call.version ?? PROTOCOL_VERSION)
   const extensions = activatedOf(supported, call.extensions)
@@ -82,7 +82,7 @@ export function admit<Name extends OperationName>(
   }
 }
 
-/** Validates a call like {@link admit}. If that throws, counts the request as `counted` does, without its closure. */
+/** Validates a call like {@link admit}, and counts it if that throws. A closure for each call would cost memory. */
 function admitCounted<Name extends OperationName>(
   count: CountRejected,
   name: Name,
@@ -170,7 +170,7 @@ export class Admission {
 
   /** Throws Overloaded after `close`. */
   checkOpen(): void {
-    if (this.#isClosed) throw shutDown()
+    if (this.#isClosed) throw runtimeClosing()
   }
 
   /** Runs an operation. `operation` is its name for `authorize` and the log. */

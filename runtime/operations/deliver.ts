@@ -8,7 +8,7 @@ import { LOST_RACE } from '../commits/commit-pipeline.ts'
 import { Turn } from '../commits/turn.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
-import type { OutsideEvent, OutsideTerms } from '../contexts/external-events.ts'
+import type { OutsideEvent, EventOptions } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
 import { jsonLoss } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
@@ -60,7 +60,7 @@ export async function withLostRaceRetry<T>(
 export async function deliverEvent(
   live: LiveContext,
   event: OutsideEvent,
-  terms: OutsideTerms
+  terms: EventOptions
 ): Promise<TaskRow | undefined> {
   const { taskId } = event
   const decided = await live.send(event, terms)

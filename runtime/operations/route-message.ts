@@ -10,7 +10,7 @@ import { notThisMessage, inputViolations } from '../authoring/input-schema.ts'
 import type { Turn } from '../commits/turn.ts'
 import { questionIn } from '../commits/task-ledger.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
-import type { OutsideTerms } from '../contexts/external-events.ts'
+import type { EventOptions } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
 import { readProposal } from '../negotiation/negotiation.ts'
 import type { Scope } from '../store/rows.ts'
@@ -23,7 +23,7 @@ import type { OperationServices } from './dependencies.ts'
  * Terms of a message. `extensions`: the author's extensions that the client has activated. `details`: metadata and
  * configuration of the request.
  */
-export interface SendTerms extends OutsideTerms {
+export interface SendTerms extends EventOptions {
   readonly extensions: readonly string[]
   readonly details: RequestDetails | undefined
   readonly connection?: CallContext['connection']
@@ -229,7 +229,7 @@ export function otherContext(taskId: string): A2AError {
   })
 }
 
-function refusal({ task, generation }: StoredTask, { ifGeneration = generation }: OutsideTerms): A2AError {
+function refusal({ task, generation }: StoredTask, { ifGeneration = generation }: EventOptions): A2AError {
   return ifGeneration === generation ? takesNoMessage(task) : generationMismatch(task.id)
 }
 

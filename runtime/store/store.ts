@@ -341,3 +341,13 @@ export interface Store extends TransitionStore {
   /** Releases the engine's resources. `runtime.close()` calls it once; it may be called again. Later calls reject. */
   close(): Promise<void>
 }
+
+/**
+ * The error for calls whose context moved to another node while their commit was under way: it may have been written. A
+ * call that may be repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
+ */
+export const OUTCOME_UNKNOWN = new A2AError(
+  'Overloaded',
+  'The state of the task is not known now. Read it again later.',
+  { retryAfterMs: 1000 }
+)

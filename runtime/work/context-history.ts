@@ -1,7 +1,7 @@
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Limits } from '../access/limits.ts'
-import type { WorkStore } from '../store/patient-reads.ts'
+import type { WorkStore } from '../store/retrying-reads.ts'
 import type { ContextKey, MessageRow, TaskSize } from '../store/store.ts'
 import { readWhole } from '../streams/task-stream.ts'
 
@@ -60,7 +60,7 @@ async function endedTaskMessages(
   openedAt: string
 ): Promise<Message[]> {
   const stored = await readWhole(store, key, taskId, { artifacts: false })
-  /* c8 ignore next -- a task is removed together with its messages, so it is missing only if it is removed during this call */
+  /* c8 ignore next -- a task goes with its messages, so it is missing only if it goes during this call */
   if (!stored) return []
   if (!isTerminal(stored.task.status.state) || String(stored.task.status.timestamp) > openedAt) return []
   const { status, history = [] } = stored.task

@@ -102,7 +102,7 @@ export class RunJournal {
   async #flow(): Promise<void> {
     await this.committed()
     await new Promise(resolve => setImmediate(resolve))
-    this.#host.runs(this.taskId)
+    this.#host.noteRun(this.taskId)
   }
 
   /** Resolves when everything up to now is committed. */

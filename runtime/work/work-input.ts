@@ -19,7 +19,7 @@ import {
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Turn } from '../commits/turn.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
-import type { WorkStore } from '../store/patient-reads.ts'
+import type { WorkStore } from '../store/retrying-reads.ts'
 import type { ContextKey, JournalRow, TaskSize } from '../store/store.ts'
 import { tooLarge, type TaskLoads, type WorkLoads } from './task-loads.ts'
 

@@ -13,7 +13,7 @@ import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
-import { UnusedWords } from '../authoring/unsaid-words.ts'
+import { UnusedWords } from '../authoring/unused-words.ts'
 import type {
   EarlierArtifact,
   ReceivedMessage,
@@ -306,7 +306,7 @@ export class WorkRun {
       // The task may have ended meanwhile, in a turn that is not committed yet.
       if (this.#over || this.#options.scope.self.getSnapshot().status !== 'active') return
       killPoint('effect started')
-      this.#host.runs(taskId)
+      this.#host.noteRun(taskId)
       const outcome = toOutcome(await this.#options.program(new RunArguments(given, this), this))
       if (this.#over) return
       this.#log.checkEnd()

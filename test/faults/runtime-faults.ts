@@ -408,7 +408,7 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'the watchdog does not know which task blocks the event loop',
     file: 'runtime/contexts/context-host.ts',
     unit: 'test/adapters/cli/process/cli-loop-watch.test.ts',
-    find: 'this.runs(effect.taskId)',
+    find: 'this.noteRun(effect.taskId)',
     replace: ''
   },
   {

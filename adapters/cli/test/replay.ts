@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import type { Agent } from '../../../runtime/index.ts'
-import { dryRunRestore, type Outlook, type Verdict } from '../../../runtime/work-port.ts'
+import { dryRunRestore, type Outlook, type RestoreVerdict } from '../../../runtime/work-port.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
@@ -51,8 +51,12 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-async function allOf(agent: Agent, store: StoreReader, { stderr, terminal, clock, signal }: Io): Promise<Verdict[]> {
-  const verdicts: Verdict[] = []
+async function allOf(
+  agent: Agent,
+  store: StoreReader,
+  { stderr, terminal, clock, signal }: Io
+): Promise<RestoreVerdict[]> {
+  const verdicts: RestoreVerdict[] = []
   const line =
     terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `replaying: ${summaryOf(verdicts)}` })
   try {
@@ -66,13 +70,13 @@ async function allOf(agent: Agent, store: StoreReader, { stderr, terminal, clock
   }
 }
 
-function lineOf({ taskId, outlook, reason }: Verdict, hasColours: boolean): string {
+function lineOf({ taskId, outlook, reason }: RestoreVerdict, hasColours: boolean): string {
   const mark = outlook.padEnd(10)
   return `${outlook === 'fails' ? styleText(hasColours, 'red', mark) : mark}  ${oneLine(taskId)}${reason === undefined ? '' : `: ${oneLine(reason)}`}\n`
 }
 
 /** A summary: `3 tasks: 2 ok, 1 fails`. */
-function summaryOf(verdicts: readonly Verdict[]): string {
+function summaryOf(verdicts: readonly RestoreVerdict[]): string {
   const counts = new Map<Outlook, number>()
   for (const { outlook } of verdicts) counts.set(outlook, (counts.get(outlook) ?? 0) + 1)
   const total = verdicts.length === 1 ? '1 task' : `${verdicts.length} tasks`

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { OUTCOME_UNKNOWN } from '../../../machines/protocol/errors.ts'
 import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
-import { NOT_OWNER } from '../../../runtime/store/store.ts'
+import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
 import {
   REQUEST_FRAMES,

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { OUTCOME_UNKNOWN } from '../../../machines/protocol/errors.ts'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import { NOT_OWNER } from '../../../runtime/store/store.ts'
+import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 import {
   ANSWERED,

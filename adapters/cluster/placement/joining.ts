@@ -11,7 +11,7 @@ import {
   isFormatAsNew,
   NODE_CLASS,
   type NodeVersion,
-  OTHER
+  SESSION_AT_ADDRESS
 } from './statements.ts'
 
 /** The cluster does not accept this node as it is configured. */
@@ -65,7 +65,7 @@ export async function joinCluster(session: Session, joining: Joining): Promise<n
     await replaceOther(session, joining)
     await session.once(`SELECT pg_advisory_lock(${JOIN_LOCK})`)
     try {
-      const [other] = await session.rows(OTHER, [joining.address])
+      const [other] = await session.rows(SESSION_AT_ADDRESS, [joining.address])
       if (!other) return await enter(session, joining)
     } finally {
       await session.once(`SELECT pg_advisory_unlock(${JOIN_LOCK})`)
@@ -76,11 +76,11 @@ export async function joinCluster(session: Session, joining: Joining): Promise<n
 /** Resolves when no other session has the address. */
 async function replaceOther(session: Session, { address, leaseMs, clock }: Joining): Promise<void> {
   const fromMs = clock.now()
-  const [first] = await session.rows(OTHER, [address])
+  const [first] = await session.rows(SESSION_AT_ADDRESS, [address])
   let other = first
   while (other !== undefined && clock.now() - fromMs < leaseMs) {
     await new Promise<void>(resolve => clock.setTimeout(resolve, LOOK_MS))
-    const [next] = await session.rows(OTHER, [address])
+    const [next] = await session.rows(SESSION_AT_ADDRESS, [address])
     other = next
   }
   if (first === undefined || other === undefined) return

@@ -81,7 +81,7 @@ const PRESENT = `
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid <> pg_backend_pid()`
 
 /** Another session of a node with the address: its process, and its signs of life. */
-export const OTHER = {
+export const SESSION_AT_ADDRESS = {
   name: 'taskchart_other',
   text: `SELECT nodes.pid, nodes.beats FROM nodes JOIN pg_locks AS l ON l.pid = nodes.pid WHERE nodes.address = $1 AND ${PRESENT}`
 }

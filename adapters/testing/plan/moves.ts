@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, EventObject, AnyActorRef, Snapshot } from 'xstate'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import { validateAnswer, isClientInput, type Heard } from '../../../runtime/work-port.ts'
+import { validateAnswer, isClientInput, type AnswerValidation } from '../../../runtime/work-port.ts'
 import { actorAt, endedIn } from './actors-in.ts'
 
 /**
@@ -68,7 +68,7 @@ export function receivedEvent(
   chart: AnyMachineSnapshot,
   move: OutsideMove,
   asks: string | undefined
-): Heard<EventObject> {
+): AnswerValidation<EventObject> {
   const event = eventOf(move)
   return isClientInput(event) ? validateAnswer(chart, event, asks) : { event: withId(event, chart) }
 }

@@ -8,7 +8,7 @@ import {
   isAsNew,
   LOOK,
   NOW,
-  OTHER,
+  SESSION_AT_ADDRESS,
   TAKE,
   parseNodeVersion,
   VERSIONS
@@ -103,7 +103,7 @@ export class Database {
   #isDown = false
   readonly #prepared: Readonly<Record<string, (backend: Backend, values: readonly unknown[]) => Rows>> = {
     [NOW.name]: () => this.#now(),
-    [OTHER.name]: ({ pid }, [address]) => this.#other(pid, String(address)),
+    [SESSION_AT_ADDRESS.name]: ({ pid }, [address]) => this.#other(pid, String(address)),
     [CLUSTER.name]: ({ pid }) => [
       [this.#present.some(other => other.pid !== pid) ? 't' : 'f', this.#meta.get('secret digest') ?? null]
     ],

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { memoryStore } from '../../../runtime/index.ts'
-import { RetryingReads } from '../../../runtime/store/patient-reads.ts'
+import { RetryingReads } from '../../../runtime/store/retrying-reads.ts'
 import { rest } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
