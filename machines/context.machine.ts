@@ -11,8 +11,6 @@ import {
   type ErrorActorEvent,
   type EventObject
 } from 'xstate'
-import type { FieldViolation } from './protocol/errors.ts'
-import { negotiationMachine } from './negotiation.machine.ts'
 import type {
   ContextRequest,
   NegotiationLimits,
@@ -20,8 +18,10 @@ import type {
   NegotiationOutcome,
   NegotiationTerms
 } from './negotiation-events.ts'
-import { taskMachine } from './task.machine.ts'
+import { negotiationMachine } from './negotiation.machine.ts'
+import type { FieldViolation } from './protocol/errors.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
+import { taskMachine } from './task.machine.ts'
 
 /** Actor id of a context's single negotiation, where one negotiation lasts for the whole context. */
 export const BARGAINING = 'bargaining'

@@ -55,10 +55,11 @@ import { PropertyWatch } from './property-watch.ts'
 import { type Health, healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
 import { checkRuntimeOptions, type RuntimeOptions, type Settings, settingsOf } from './runtime-options.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
-import { RetryingReads } from './store/retrying-reads.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
+import { RetryingReads } from './store/retrying-reads.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { messagesBefore, roundsBefore } from './streams/task-stream.ts'
+import { Counters, type MetricSource } from './telemetry/counters.ts'
 import {
   callAttributes,
   runInSpan,
@@ -67,7 +68,6 @@ import {
   type Telemetry,
   type TelemetrySpan
 } from './telemetry/telemetry.ts'
-import { Counters, type MetricSource } from './telemetry/counters.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
 import { CleanupTracker, TaskLoads } from './work/task-loads.ts'
 

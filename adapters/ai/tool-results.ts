@@ -1,8 +1,8 @@
 import type { ModelMessage, ToolModelMessage } from 'ai'
 import { type WorkArguments, progress } from '../../runtime/index.ts'
 import type { AnswerOptions } from './answer-options.ts'
-import type { ModelCall } from './model-call.ts'
 import { progressLine, type Ai } from './conversation.ts'
+import type { ModelCall } from './model-call.ts'
 import { approval, toolQuestion } from './tools.ts'
 import {
   toolContextOf,

@@ -10,6 +10,7 @@ import { fetchCard, foundCard } from '../client/card/discovery.ts'
 import { interfacesAt } from '../entry/interfaces.ts'
 import { readArguments, readOptions, readPositionals, refusePassword } from './arguments.ts'
 import { type Command, EXIT, type Io, usageError } from './command.ts'
+import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 import { loadAgent } from './load-agent.ts'
 import {
   aboutKey,
@@ -21,7 +22,6 @@ import {
   type CallerAccess
 } from './talk/agent-connection.ts'
 import { jsonLine, oneLine, plain } from './text/terminal.ts'
-import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {

@@ -5,9 +5,9 @@ import { chartMermaid } from '../drawing/mermaid.ts'
 import { outlineOf } from '../drawing/outline.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
+import { writeOwn, type OwnFile } from './files.ts'
 import { loadUnlessStopped } from './load-agent.ts'
 import { jsonLine, oneLine } from './text/terminal.ts'
-import { writeOwn, type OwnFile } from './files.ts'
 
 /** `taskchart graph`: draws the charts of an agent. */
 export const graphCommand: Command = {

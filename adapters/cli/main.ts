@@ -10,8 +10,8 @@ import {
   type Colours
 } from './command.ts'
 import { COMMANDS, loadCommand } from './commands.ts'
-import { oneLine, plain, readColours, styleText, thrownText, withColours } from './text/terminal.ts'
 import { didYouMean } from './text/format.ts'
+import { oneLine, plain, readColours, styleText, thrownText, withColours } from './text/terminal.ts'
 
 const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`
 

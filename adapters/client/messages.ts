@@ -1,8 +1,8 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { movePart, type Offer } from '../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
-import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 import { ANSWER_SCHEMA, QUESTION } from '../../machines/protocol/uris.ts'
+import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 
 /**
  * The JSON Schema of the answer to a question, for a form or a model: from the status message of a task that waits for

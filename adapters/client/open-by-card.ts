@@ -8,8 +8,8 @@ import { explainRefusal, placesIn } from './credentials.ts'
 import { hasTls, isSameOrigin, mayReceive, cardUrlRefusal } from './hosts.ts'
 import { OPENERS, type Opener, type Openers } from './openers.ts'
 import { hasHeaders, type ConnectOptions, type PlacedOptions, type SecretPlace } from './options.ts'
-import { mention, warnOf } from './warnings.ts'
 import { unreachable } from './transports/http.ts'
+import { mention, warnOf } from './warnings.ts'
 
 /** A connection to an agent by its card. */
 export interface OpenByCard {

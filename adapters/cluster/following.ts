@@ -1,5 +1,5 @@
-import type { Clock } from '../../runtime/ports/clock.ts'
 import type { ClusterMember } from '../../runtime/operations/cluster.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
 import { TRY_AGAIN_MS, type NodeLink } from './link/link.ts'
 import type { Placement } from './placement/placement.ts'

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
+import type { BindingTest } from './binding-test.ts'
 import { ignoreBound, ignoreUnanswered } from './callers/caller.ts'
 import { checkListTasks } from './moves/list.ts'
 import { answer, cancel, followLiveTask } from './moves/live.ts'
@@ -28,7 +29,6 @@ import {
 } from './moves/unopened.ts'
 import type { MoveName, Moves } from './protocol.machine.ts'
 import { SubjectUnderTest } from './subject-under-test.ts'
-import type { BindingTest } from './binding-test.ts'
 
 /** The moves that open a task; every other move is made once in each state. */
 const OPENINGS: readonly MoveName[] = ['stream', 'sendAtOnce', 'send']

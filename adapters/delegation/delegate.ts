@@ -12,6 +12,7 @@ import {
   progress,
   type Words
 } from '../../runtime/index.ts'
+import { ignoreRejection } from '../../runtime/primitives/event-loop.ts'
 import {
   checkArgument,
   checkOptions,
@@ -20,7 +21,6 @@ import {
   textSuchAs,
   TRUE_OR_FALSE
 } from '../../runtime/primitives/options.ts'
-import { ignoreRejection } from '../../runtime/primitives/event-loop.ts'
 import { runOf } from '../../runtime/work-port.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { agentBehind, type RemoteAgent, remoteLogic } from './remote-agent.ts'

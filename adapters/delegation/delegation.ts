@@ -5,6 +5,7 @@ import { checkOptions, type OptionKinds } from '../../runtime/primitives/options
 import type { AgentClient } from '../client/agent-client.ts'
 import { nameQuestion } from '../client/messages.ts'
 import { delay } from '../client/retries/retried-calls.ts'
+import type { PooledClient } from './pooled-client.ts'
 import {
   cancelRemote,
   deliverAnswer,
@@ -14,8 +15,6 @@ import {
   tooLate,
   troubleWith
 } from './remote-calls.ts'
-import type { PooledClient } from './pooled-client.ts'
-import { type RemoteTaskListener, type RemoteInput, type RemoteResult, RemoteTask } from './remote-task.ts'
 import {
   type PendingAnswer,
   pendingAnswersIn,
@@ -26,6 +25,7 @@ import {
   type RecordPlace,
   type RemoteRecord
 } from './remote-record.ts'
+import { type RemoteTaskListener, type RemoteInput, type RemoteResult, RemoteTask } from './remote-task.ts'
 
 /** The outcome of a delegation. */
 export type RemoteOutcome = { readonly result: RemoteResult } | { readonly error: unknown }

@@ -1,7 +1,7 @@
 import type { ActorLogic, AnyActorRef, Snapshot } from 'xstate'
 import { messageOf } from '../../runtime/authoring/checked-words.ts'
-import { textSuchAs } from '../../runtime/primitives/options.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
+import { textSuchAs } from '../../runtime/primitives/options.ts'
 import { taskIdOf, hostOf, actorPathOf } from '../../runtime/work-port.ts'
 import { readBindings } from '../client/card/bindings.ts'
 import { checkAccess } from '../client/credentials.ts'

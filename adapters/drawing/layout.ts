@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads'
 import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
+import { onReceived } from '../../runtime/primitives/received.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
-import type { ChartOutline } from './outline.ts'
 import { dotOf, graphOf, type Arrow, type ElkState } from './elk-graph.ts'
 import type { LaidOut } from './layout-thread.ts'
-import { onReceived } from '../../runtime/primitives/received.ts'
+import type { ChartOutline } from './outline.ts'
 
 /** The distance between the texts of a state and an arrow below them, in pixels. */
 const BELOW_TEXTS = 8

@@ -4,9 +4,9 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
 import type { Runtime } from '../../runtime/index.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 import { authorityOf, LOOPBACK_ORIGINS } from '../../runtime/primitives/authority.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
-import type { Logger } from '../../runtime/ports/logger.ts'
 
 /** A refused request, with its HTTP status. */
 export interface RefusedRequest {

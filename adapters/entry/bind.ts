@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { createServer, type AddressInfo, type Server } from 'node:net'
 import type { Server as HttpServer } from 'node:http'
+import { createServer, type AddressInfo, type Server } from 'node:net'
 
 /**
  * The number of sockets that listen on one port. Node accepts one connection of each in a round of the event loop. So a

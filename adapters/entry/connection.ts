@@ -1,6 +1,6 @@
-import type { Socket } from 'node:net'
 import { setMaxListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Owner } from '../../runtime/access/shares.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'

@@ -13,8 +13,8 @@ import {
   resultFrame,
   resultPieces
 } from '../json-rpc/envelope.ts'
-import { bodyOf, isJson, wrongType } from './parameters.ts'
 import { callContextOf, delayRefusal, type HttpCall } from './call.ts'
+import { bodyOf, isJson, wrongType } from './parameters.ts'
 import { inPieces, streamAnswer, type Encoding } from './streaming.ts'
 
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */

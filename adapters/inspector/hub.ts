@@ -16,8 +16,8 @@ import {
 import { PageLink } from './page-link.ts'
 import { FrameLog } from './recorder/frame-log.ts'
 import type { Redact } from './recorder/seen-step.ts'
-import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 import { taskStory } from './story/story.ts'
+import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 
 /** The interval at which changes are sent to pages. */
 export const FLUSH_MS = 100

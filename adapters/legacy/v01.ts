@@ -11,6 +11,7 @@ import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect, Method } from '../json-rpc/dialect.ts'
+import { toError01 } from './errors.ts'
 import { checkedParams, type Event01, type Status01 } from './parts.ts'
 import {
   artifactsIn,
@@ -23,7 +24,6 @@ import {
   toWebhook01,
   withPast
 } from './v01-answers.ts'
-import { toError01 } from './errors.ts'
 import {
   cancellation,
   GetParams01,

@@ -1,10 +1,10 @@
+import type { LookupAddress } from 'node:dns'
 import { request as requestHttp, type ClientRequest, type IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import type { WebhookAnswer, WebhookPost } from '../../runtime/ports/webhook-sender.ts'
-import type { CheckedAddress } from './webhook-address.ts'
 import { onReceived } from '../../runtime/primitives/received.ts'
+import type { CheckedAddress } from './webhook-address.ts'
 
 /**
  * The number of bytes of an answer that are read and ignored, so that a usual answer ends without closing the

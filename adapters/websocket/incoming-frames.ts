@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import type { FrameWatch } from './frame-limits.ts'
 import { onReceived } from '../../runtime/primitives/received.ts'
+import type { FrameWatch } from './frame-limits.ts'
 
 /** The first byte of a whole message of text: FIN, no extension, opcode 1. */
 const WHOLE_TEXT = 0x81

@@ -1,5 +1,5 @@
-import { AnswerBudget, AnswerSpace, type Owner, SharedLimit } from '../../runtime/access/shares.ts'
 import type { Budget } from '../../runtime/access/call-context.ts'
+import { AnswerBudget, AnswerSpace, type Owner, SharedLimit } from '../../runtime/access/shares.ts'
 import { type RequestId, resultFrame, resultPieces } from '../json-rpc/envelope.ts'
 import type { Outbox } from './outbox.ts'
 

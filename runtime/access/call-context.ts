@@ -1,6 +1,6 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import type { OperationName, StreamingName } from '../../machines/protocol/operations.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
+import type { OperationName, StreamingName } from '../../machines/protocol/operations.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Caller } from './authentication.ts'

@@ -1,7 +1,7 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
+import type { Property } from '../../machines/properties/properties.ts'
 import type { AgentExtension } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Property } from '../../machines/properties/properties.ts'
 import type { RestartPolicy } from '../../machines/supervision.ts'
 import { declaredExtensions } from '../authoring/extensions.ts'
 import { shownInput } from '../authoring/input-schema.ts'

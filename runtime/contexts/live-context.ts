@@ -8,8 +8,8 @@ import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
 import { CommitPipeline, LOST_RACE, type Committer } from '../commits/commit-pipeline.ts'
 import { TaskLedger, type TaskText } from '../commits/task-ledger.ts'
 import type { Effect, Turn } from '../commits/turn.ts'
-import { appendItem } from '../primitives/collections.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
+import { appendItem } from '../primitives/collections.ts'
 import { restoredTask } from '../snapshots/restored-task.ts'
 import {
   restoredContext,

@@ -1,5 +1,5 @@
-import type { ConnectionNames, Metering } from '../access/quotas.ts'
 import type { Limits } from '../access/limits.ts'
+import type { ConnectionNames, Metering } from '../access/quotas.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { Negotiation } from '../negotiation/negotiation.ts'
 import type { Clock } from '../ports/clock.ts'

@@ -1,16 +1,16 @@
+import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { RecoveryQueue } from '../contexts/recovery-queue.ts'
+import { FORMAT } from '../snapshots/snapshot-text.ts'
+import { LARGE_BYTES } from '../streams/task-stream.ts'
+import type { Admitted } from './admission.ts'
 import type { OwnerCallName, ClusterMember } from './cluster.ts'
 import { authorizeHere, type GivenAuthorization } from './deliver.ts'
-import { FORMAT } from '../snapshots/snapshot-text.ts'
 import type { OperationServices } from './dependencies.ts'
-import type { SentMessage, SentOutcome } from './send-on-node.ts'
-import { cancelHere, erase, type TaskToCancel } from './tasks.ts'
 import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
-import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
-import type { Admitted } from './admission.ts'
-import { LARGE_BYTES } from '../streams/task-stream.ts'
 import { routeHere } from './send-message.ts'
+import type { SentMessage, SentOutcome } from './send-on-node.ts'
 import { withdrawHere, type NameToCancel } from './task-names.ts'
+import { cancelHere, erase, type TaskToCancel } from './tasks.ts'
 
 type Make = (services: OperationServices, request: never, shard: number, signal: AbortSignal) => Promise<unknown>
 

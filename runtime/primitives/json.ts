@@ -1,5 +1,5 @@
-import { isObject } from '../../machines/protocol/codec/json.ts'
 import { pathText } from '../../machines/protocol/codec/decode.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /** Bytes per member or entry for quotes, colon and comma. */
 const AROUND = 4

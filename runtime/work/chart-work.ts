@@ -1,6 +1,6 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
-import type { TaskContext } from '../../machines/task.machine.ts'
 import type { WorkEvent } from '../../machines/task-events.ts'
+import type { TaskContext } from '../../machines/task.machine.ts'
 import { checkContext, endedFor, toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import { mayAskTwice } from '../authoring/question-guards.ts'
 import { taskIdOf, hostOf } from '../commits/actor-host.ts'

@@ -2,13 +2,14 @@ import { createRuntime, type Runtime } from '../../../runtime/index.ts'
 import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspector.ts'
-import type { PortBinding, SideApp } from '../../serve/side-app.ts'
 import { serveMetrics, type ServedMetrics } from '../../serve/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
+import type { PortBinding, SideApp } from '../../serve/side-app.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
 import { whenAborted, park, surviveRejections } from '../process/process-events.ts'
+import { jsonLine } from '../text/terminal.ts'
 import {
   announcement,
   checkLegacy,
@@ -21,7 +22,6 @@ import {
   registeredTelemetry,
   SECRET_VARIABLE
 } from './parts.ts'
-import { jsonLine } from '../text/terminal.ts'
 import { readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
 
 /** `taskchart serve`: serves the agent of a module until a signal stops it. */

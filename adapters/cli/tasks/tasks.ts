@@ -6,8 +6,8 @@ import { didYouMean } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportTasks } from './export.ts'
 import { printTasks } from './lines.ts'
-import { readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
 import { recordLines } from './lines.ts'
+import { readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
 
 const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
   ['ls', printTasks],

@@ -6,8 +6,8 @@ import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
-import { jsonLine, oneLine, plain, styleText } from '../text/terminal.ts'
 import { LiveLine } from '../text/live-line.ts'
+import { jsonLine, oneLine, plain, styleText } from '../text/terminal.ts'
 
 /** `taskchart replay`: checks before a deployment which stored tasks this agent can continue. */
 export const replayCommand: Command = {

@@ -4,8 +4,8 @@ import { refusePassword } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
 import { aboutKey, inOptions, readAccess, type AccessValues } from '../talk/agent-connection.ts'
 import { tableLines, tapComments, tapHead, tapPoint, type TapPoint } from '../text/format.ts'
-import { oneLine, plain, styleText } from '../text/terminal.ts'
 import { counter } from '../text/live-line.ts'
+import { oneLine, plain, styleText } from '../text/terminal.ts'
 
 /** The options for the test of a server. */
 export interface ServerTestFlags extends AccessValues {

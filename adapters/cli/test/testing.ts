@@ -1,8 +1,8 @@
 import type { Agent } from '../../../runtime/index.ts'
 import { INSTALL_TOOLS } from '../../drawing/layout.ts'
+import { BoundError, type BoundOptions } from '../../testing/bounds.ts'
 import type * as testing from '../../testing/index.ts'
 import type { PathKind } from '../../testing/plan/graph.ts'
-import { BoundError, type BoundOptions } from '../../testing/bounds.ts'
 import { CommandError, EXIT, usageError } from '../command.ts'
 import { didYouMean } from '../text/format.ts'
 

@@ -6,11 +6,11 @@ import { systemClock } from '../../../runtime/ports/clock.ts'
 import { trimmedEnd } from '../../../runtime/primitives/authority.ts'
 import { afterRefusal, explainRefusal } from '../credentials.ts'
 import { agentAddress } from '../hosts.ts'
+import { readCard } from '../lenient-reading.ts'
 import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../options.ts'
 import { nobodyAnswers, tlsHint } from '../retries/lost-errors.ts'
 import { discard, passingError, wholeBody } from '../transports/http.ts'
 import { type CardLimits, cardLimitsWith, checkCardSize } from './card-limits.ts'
-import { readCard } from '../lenient-reading.ts'
 
 /** The maximum number of redirects for a card. All stay within one origin. */
 const MOST_REDIRECTS = 5

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
+import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import {
   ANSWERED,
   fromFrameError,

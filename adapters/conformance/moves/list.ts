@@ -1,9 +1,9 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { ListTasksResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
+import type { BindingTest } from '../binding-test.ts'
 import { Unanswered } from '../callers/caller.ts'
 import { SubjectUnderTest } from '../subject-under-test.ts'
-import type { BindingTest } from '../binding-test.ts'
 
 /** The number of tasks in the tested list. */
 const TASKS = 3

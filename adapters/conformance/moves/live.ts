@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { StreamObserver } from '../binding-test.ts'
-import { streamedArtifacts, noteChunks, noteStopped } from './opening.ts'
 import { objectMembersOf, outcomeText, actualErrorText } from '../requirements/needs.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
+import { streamedArtifacts, noteChunks, noteStopped } from './opening.ts'
 
 /** Waits for the task, with streams open. */
 export async function followLiveTask(subject: SubjectUnderTest): Promise<void> {

@@ -10,8 +10,8 @@ import { ConnectionLost, nobodyAnswers } from '../../client/retries/lost-errors.
 import { discard, sendRequest } from '../../client/transports/http.ts'
 import { WireRefusal } from '../callers/caller.ts'
 import { exchange } from '../callers/exchange.ts'
-import { objectMembersOf, itemsOf, offeredIn } from './needs.ts'
 import type { Ledger } from './ledger.ts'
+import { objectMembersOf, itemsOf, offeredIn } from './needs.ts'
 
 /** A fetched, unvalidated card. */
 export interface FoundCard {

@@ -4,8 +4,8 @@ import type { Commit, ContextKey } from '../../../runtime/store/store.ts'
 import type { LiveActors } from '../../../runtime/telemetry-port.ts'
 import { hostOf } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { type ActorEntry, entryOf, type SeenStep, stepSizeOf } from './seen-step.ts'
 import { Ring } from './frame-log.ts'
+import { type ActorEntry, entryOf, type SeenStep, stepSizeOf } from './seen-step.ts'
 
 /** The number of steps kept per context. */
 export const REMEMBERED_STEPS = 2000

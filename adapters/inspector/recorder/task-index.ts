@@ -1,5 +1,5 @@
-import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
+import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { type Commit, type ContextKey, type Erasure, isErased, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { Observation } from '../../../runtime/telemetry-port.ts'

@@ -25,6 +25,7 @@ import type {
   WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/work-port.ts'
+import { checkCount, checkEvents } from '../../rows/commit-rows.ts'
 import {
   damageError,
   DamagedRow,
@@ -34,7 +35,6 @@ import {
   checksumOf,
   unlessDamaged
 } from '../../rows/damage.ts'
-import { checkCount, checkEvents } from '../../rows/commit-rows.ts'
 import type { PostgresCell, Prepared, Session } from '../session/session.ts'
 import {
   storedContextOf,

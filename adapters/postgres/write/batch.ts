@@ -1,6 +1,6 @@
 import type { WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
-import { originalText, storedText, checksumOf } from '../../rows/damage.ts'
 import type { CommitRows, LogRow, TaskColumns } from '../../rows/commit-rows.ts'
+import { originalText, storedText, checksumOf } from '../../rows/damage.ts'
 import { tasksIn, type BatchRows, type Numbers } from './known-rows.ts'
 import {
   nameKeyOf,

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
-import type { Database } from '../driver.ts'
 import { StorageError } from '../../rows/damage.ts'
+import type { Database } from '../driver.ts'
 
 /** The application id of taskchart's files: "A2AT". SQLite stores it in page 1. */
 export const APPLICATION_ID = 0x41_32_41_54

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { driverOf } from '../driver.ts'
 import { StorageError } from '../../rows/damage.ts'
+import { driverOf } from '../driver.ts'
 import { checkHeader, createPrivately, logOf } from './file-header.ts'
 import { openForReading, prepareFile, realFile, usingFile } from './open-file.ts'
 

@@ -1,8 +1,8 @@
 import { TASK_STATES } from '../../../machines/protocol/states.ts'
 import { fitting } from '../../../runtime/store/rows.ts'
 import type { TaskCursor, TaskQuery } from '../../../runtime/store/store.ts'
-import type { Database } from '../driver.ts'
 import { originalText, storedText } from '../../rows/damage.ts'
+import type { Database } from '../driver.ts'
 
 const STATES = Object.keys(TASK_STATES)
 

@@ -1,11 +1,12 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 import { failedOutcome, outcomeOf, type StoreChange, type Changed } from '../../rows/commit-rows.ts'
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { takeTogether } from '../../rows/write-queue.ts'
+import { sqliteReasonOf } from '../driver.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
 import type { TaskTexts } from '../read/reads.ts'
-import { sqliteReasonOf } from '../driver.ts'
 import {
   type NumberedOutcome,
   type ThreadBatch,
@@ -17,7 +18,6 @@ import {
   type ControlMessage,
   type Writes
 } from './thread-messages.ts'
-import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /** The time limit for one user's reads per turn, in milliseconds. Then come writes, new requests and other users. */
 const READING_MS = 5

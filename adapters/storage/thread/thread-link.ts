@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 import type { StoreStatus } from '../../../runtime/store/rows.ts'
 import type { StoreChange, Changed, CommitRows } from '../../rows/commit-rows.ts'
 import { StorageError } from '../../rows/damage.ts'
@@ -19,7 +20,6 @@ import {
   type ThreadReport,
   type ControlMessage
 } from './thread-messages.ts'
-import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /**
  * The number of batches of writes that the thread has at once. Those that arrive while others are in progress share the

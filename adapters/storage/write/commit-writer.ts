@@ -1,5 +1,5 @@
-import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { LruCache } from '../../../runtime/primitives/collections.ts'
+import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import type { CommitRows, CountChange, LogRow, TaskColumns } from '../../rows/commit-rows.ts'
 import { originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'

@@ -1,7 +1,7 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import type { SweepBounds, Erasure } from '../../../runtime/store/store.ts'
-import type { Database, Statement } from '../driver.ts'
 import { storedText, unlessDamaged } from '../../rows/damage.ts'
+import type { Database, Statement } from '../driver.ts'
 import type { ContextRow, Tables } from '../tables.ts'
 
 type Numbers = readonly Record<string, unknown>[]

@@ -3,9 +3,9 @@ import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import type { MessagePolicy } from '../../../runtime/index.ts'
 import { openQuestion } from '../../../runtime/work-port.ts'
+import { shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
 import { livingIn, nextTimer } from './model.ts'
-import { shownIn } from './actors-in.ts'
 import { eventOf, receivedEvent, type OutsideMove, type InnerMove, type Move, type WorkTurn } from './moves.ts'
 
 /** A refused move, and its error code. */

@@ -25,8 +25,8 @@ import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { DrawError, DrawWatch, INSTALL_GENERATOR, type LoadPayloads, madeCases, casesWith } from './made-cases.ts'
 import { clockedModelOf, configurationKey } from './model.ts'
 import { describeMove, type InnerMove, type Move, sentenceOf, type WorkTurn } from './moves.ts'
-import { CANCELED, type ComparedEvent, faultOf, OPENED, updatesAfter } from './updates.ts'
 import { sendersIn, activeStateText, Unmodelled, unsentIn } from './unmodelled.ts'
+import { CANCELED, type ComparedEvent, faultOf, OPENED, updatesAfter } from './updates.ts'
 
 /**
  * One move of a path, with the events that the task must send, or the error with which it must refuse it without a

@@ -1,5 +1,5 @@
-import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { StateMachine, type AnyActorLogic, type AnyStateMachine } from 'xstate'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { withQuestionGuards } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { writtenConfig } from '../../../runtime/xstate/written-chart.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import type { FieldDefinition } from './fields.ts'
 import { complain, requirementText, type Schema } from './decode.ts'
+import type { FieldDefinition } from './fields.ts'
 import { isObject } from './json.ts'
 
 type Fields = Readonly<Record<string, FieldDefinition<unknown>>>

@@ -1,8 +1,8 @@
 import { isA2AError } from '../../../../machines/protocol/errors.ts'
-import { BackOff, type BackOffOptions, type LinkState, LinkWatch } from '../../retries/transport-state.ts'
-import { closedHere, mayPass, nobodyAnswers, unreadable, wasLost } from '../../retries/lost-errors.ts'
-import type { ClientSocket } from './client-socket.ts'
 import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
+import { closedHere, mayPass, nobodyAnswers, unreadable, wasLost } from '../../retries/lost-errors.ts'
+import { BackOff, type BackOffOptions, type LinkState, LinkWatch } from '../../retries/transport-state.ts'
+import type { ClientSocket } from './client-socket.ts'
 
 export interface LinkOptions extends BackOffOptions {
   readonly url: string

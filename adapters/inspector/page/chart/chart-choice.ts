@@ -1,11 +1,11 @@
 import { computed, signal } from '@preact/signals'
 import type { ActorRow, Chart, ActorStep } from '../../feed.ts'
-import { hello } from '../feed/feed.ts'
+import { rebuiltSteps } from '../../story/chart-path.ts'
 import { log } from '../agent/task-log.ts'
+import { hello } from '../feed/feed.ts'
 import { actors, steps } from '../feed/known.ts'
 import { taskId } from '../selection.ts'
 import { namesIn } from './chart-picture.tsx'
-import { rebuiltSteps } from '../../story/chart-path.ts'
 
 /** A chart to show, with the actor that runs it, if any. */
 export interface ChartChoice {

@@ -1,4 +1,5 @@
 import { computed } from '@preact/signals'
+import { chartPathOf, stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
 import { hello } from '../feed/feed.ts'
 import { missedSteps } from '../feed/known.ts'
 import { copyText } from '../frame/copy-id.tsx'
@@ -7,7 +8,6 @@ import { taskId } from '../selection.ts'
 import { isNewest, stepsUntilThen } from '../time/generation.ts'
 import { choice, chosenKey, chosenSteps, choices, choiceText, isRebuilt, unseenText } from './chart-choice.ts'
 import { ChartPicture, type ChartMarks } from './chart-picture.tsx'
-import { chartPathOf, stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
 
 const path = computed(() => {
   const { actor } = choice.value ?? {}

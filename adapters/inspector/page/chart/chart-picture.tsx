@@ -1,6 +1,6 @@
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import { PanZoom } from './pan-zoom.ts'
 import type { ChartNames } from '../../story/chart-path.ts'
+import { PanZoom } from './pan-zoom.ts'
 
 /** The marks in a picture: CSS classes by state id and by transition name. */
 export interface ChartMarks {

@@ -1,7 +1,7 @@
 import { systemClock } from '../../../../runtime/ports/clock.ts'
+import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
 import { BackOff } from '../../../client/retries/transport-state.ts'
 import type { FromHub, FromPage } from '../../feed.ts'
-import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
 
 /** The state of the feed: being opened, open, or lost and about to be retried. */
 export type FeedState = 'connecting' | 'open' | 'lost'

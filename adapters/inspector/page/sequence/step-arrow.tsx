@@ -1,6 +1,6 @@
 import type { ActorStep } from '../../feed.ts'
-import { timeText } from '../frame/time.ts'
 import { stateName, innermost } from '../../story/chart-path.ts'
+import { timeText } from '../frame/time.ts'
 import { shortId } from '../frame/wording.ts'
 import type { Lane } from './lanes.ts'
 

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
-import { logs } from '../agent/task-log.ts'
 import { lastGeneration, taskAt } from '../agent/task-events.ts'
+import { logs } from '../agent/task-log.ts'
 import { ArtifactView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
 import { talk } from '../feed/known-contexts.ts'
@@ -14,8 +14,8 @@ import { Examples } from './examples.tsx'
 import { Question } from './question-form.tsx'
 import { RunLine } from './run-line.tsx'
 import { authorizeError, spoken } from './sending.ts'
-import { answersIn, TalkMessage, type Answers } from './talk-message.tsx'
 import { useStayAtEnd } from './stay-at-end.ts'
+import { answersIn, TalkMessage, type Answers } from './talk-message.tsx'
 
 const items = computed(() => {
   const here = spoken.value.filter(({ message }) => message.contextId === contextId.value)
