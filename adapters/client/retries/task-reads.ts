@@ -6,14 +6,13 @@ import {
   type Task
 } from '../../../machines/protocol/objects.ts'
 import type { SendMessageRequest, SubscribeToTaskRequest } from '../../../machines/protocol/requests.ts'
-import { isTerminal, isInterrupted, type TaskState } from '../../../machines/protocol/states.ts'
+import { isTerminal } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
-import type { Clock } from '../../../runtime/ports/clock.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
-import type { Calls } from '../calls.ts'
-import { knownFrom, tenantOf, validAnswer, taskReferenceOf, stateOf, type RequestFrame } from '../requests.ts'
+import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
 import { delay } from './retried-calls.ts'
+import type { StreamContext, StreamProgress } from './stream-progress.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */
 const UNSUPPORTED: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
@@ -169,63 +168,4 @@ async function waitUnlessWoken(ms: number, { calls, signal, clock, sleepers }: S
   for (const stop of unwatch) stop?.()
   sleepers.delete(wake)
   signal?.throwIfAborted()
-}
-
-/** A call with a stream, and how it is read. */
-export interface StreamContext extends StreamSupport {
-  readonly calls: Calls
-  readonly frame: RequestFrame
-  readonly signal: AbortSignal | undefined
-  /** Wakes the waits of all streams, since a call may have changed their tasks. */
-  readonly sleepers: Set<() => void>
-}
-
-/** The progress of a stream. */
-export class StreamProgress {
-  /** Whether the stream is that of a message, which ends where its task waits for the client. */
-  readonly isSend: boolean
-  taskId: string | undefined
-  contextId: string | undefined
-  hasEvents = false
-  /** Whether the events show all of the task. After a lost connection, or a second snapshot, some may be missing. */
-  isWhole = true
-  #state: TaskState | undefined
-
-  constructor(isSend: boolean) {
-    this.isSend = isSend
-  }
-
-  note(event: StreamResponse): void {
-    const { taskId, contextId, generation } = taskReferenceOf(event)
-    this.isWhole = generation !== undefined || (this.isWhole && 'task' in event === !this.hasEvents)
-    this.taskId ??= taskId
-    this.contextId ||= contextId
-    this.#state = stateOf(event) ?? this.#state
-    this.hasEvents = true
-  }
-
-  /** Whether the stream of a message has ended before its task, which does not wait for the client. */
-  get isUnfinished(): boolean {
-    return this.isSend && this.taskId !== undefined && !this.isAtEnd
-  }
-
-  get isAtEnd(): boolean {
-    return this.hasEnded || (this.isSend && this.#state !== undefined && isInterrupted(this.#state))
-  }
-
-  get hasEnded(): boolean {
-    return this.#state !== undefined && isTerminal(this.#state)
-  }
-
-  /** Whether the task has ended, and earlier events may be missing. */
-  get mayLackEvents(): boolean {
-    return !this.isWhole && this.hasEnded
-  }
-}
-
-/** How streams are read. */
-export interface StreamSupport {
-  /** Whether the agent streams. `false`: by its card it does not. */
-  readonly streams: boolean
-  readonly clock: Clock
 }

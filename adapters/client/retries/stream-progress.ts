@@ -1,0 +1,64 @@
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { isTerminal, isInterrupted, type TaskState } from '../../../machines/protocol/states.ts'
+import type { Clock } from '../../../runtime/ports/clock.ts'
+import type { Calls } from '../calls.ts'
+import { taskReferenceOf, stateOf, type RequestFrame } from '../requests.ts'
+
+/** A call with a stream, and how it is read. */
+export interface StreamContext extends StreamSupport {
+  readonly calls: Calls
+  readonly frame: RequestFrame
+  readonly signal: AbortSignal | undefined
+  /** Wakes the waits of all streams, since a call may have changed their tasks. */
+  readonly sleepers: Set<() => void>
+}
+
+/** The progress of a stream. */
+export class StreamProgress {
+  /** Whether the stream is that of a message, which ends where its task waits for the client. */
+  readonly isSend: boolean
+  taskId: string | undefined
+  contextId: string | undefined
+  hasEvents = false
+  /** Whether the events show all of the task. After a lost connection, or a second snapshot, some may be missing. */
+  isWhole = true
+  #state: TaskState | undefined
+
+  constructor(isSend: boolean) {
+    this.isSend = isSend
+  }
+
+  note(event: StreamResponse): void {
+    const { taskId, contextId, generation } = taskReferenceOf(event)
+    this.isWhole = generation !== undefined || (this.isWhole && 'task' in event === !this.hasEvents)
+    this.taskId ??= taskId
+    this.contextId ||= contextId
+    this.#state = stateOf(event) ?? this.#state
+    this.hasEvents = true
+  }
+
+  /** Whether the stream of a message has ended before its task, which does not wait for the client. */
+  get isUnfinished(): boolean {
+    return this.isSend && this.taskId !== undefined && !this.isAtEnd
+  }
+
+  get isAtEnd(): boolean {
+    return this.hasEnded || (this.isSend && this.#state !== undefined && isInterrupted(this.#state))
+  }
+
+  get hasEnded(): boolean {
+    return this.#state !== undefined && isTerminal(this.#state)
+  }
+
+  /** Whether the task has ended, and earlier events may be missing. */
+  get mayLackEvents(): boolean {
+    return !this.isWhole && this.hasEnded
+  }
+}
+
+/** How streams are read. */
+export interface StreamSupport {
+  /** Whether the agent streams. `false`: by its card it does not. */
+  readonly streams: boolean
+  readonly clock: Clock
+}
