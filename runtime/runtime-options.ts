@@ -28,12 +28,13 @@ import {
   textsSuchAs,
   textSuchAs,
   TRUE_OR_FALSE,
-  withMethods
+  withMethods,
+  A_TELEMETRY
 } from './primitives/options.ts'
 import type { Retention } from './store/retention.ts'
 import type { Store } from './store/store.ts'
 import type { Counters } from './telemetry/counters.ts'
-import { A_TELEMETRY, type Telemetry } from './telemetry/telemetry.ts'
+import type { Telemetry } from './telemetry/telemetry.ts'
 
 /** Options of a runtime. Only `agent` is required. */
 export interface RuntimeOptions {

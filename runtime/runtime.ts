@@ -60,14 +60,8 @@ import { RetryingReads } from './store/retrying-reads.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { messagesBefore, roundsBefore } from './streams/task-stream.ts'
 import { Counters, type MetricSource } from './telemetry/counters.ts'
-import {
-  callAttributes,
-  runInSpan,
-  type SpannedCall,
-  spannedStream,
-  type Telemetry,
-  type TelemetrySpan
-} from './telemetry/telemetry.ts'
+import { callAttributes, runInSpan, type SpannedCall, spannedStream } from './telemetry/spans.ts'
+import type { Telemetry, TelemetrySpan } from './telemetry/telemetry.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
 import { CleanupTracker, TaskLoads } from './work/task-loads.ts'
 

@@ -1,7 +1,7 @@
 import { ServerCallContext, STATE_HEADERS_KEY, type User } from '@a2a-js/sdk/server'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
-import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
+import type { Telemetry } from '../../runtime/telemetry-port.ts'
 import { callTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { noteFailure, toSdkError, type Transport } from './sdk-objects.ts'
 

@@ -5,7 +5,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { type OptionKinds, textsSuchAs } from '../../runtime/primitives/options.ts'
-import { wholeBody } from '../client/transports/http.ts'
+import { wholeBody } from '../client/transports/body.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 
 /** The kind of the keys, and how jose gets them. */

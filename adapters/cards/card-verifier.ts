@@ -4,7 +4,7 @@ import { A2AError, isA2AError, invalidParams } from '../../machines/protocol/err
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { allowedAlgorithms, type JwtKeys, JWT_KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
-import { readCard } from '../client/lenient-reading.ts'
+import { readCard } from '../client/card/lenient-card.ts'
 import type { VerifyCard } from '../client/options.ts'
 import { canonicalForms, type CardPeers, checkCardPeers, loadCardPeers, PARTIAL_MARK } from './canonical-forms.ts'
 

@@ -1,11 +1,12 @@
 import { invalidParams } from '../../machines/protocol/errors.ts'
-import type { CalledAgent, Calls } from './calls.ts'
+import type { Calls } from './calls.ts'
 import { readBindings, type Binding } from './card/bindings.ts'
 import { checkAccess, explainRefusal } from './credentials.ts'
 import { isSocketAddress } from './hosts.ts'
 import { OPENERS } from './openers.ts'
 import { backOffOptions, type ConnectOptions, type PlacedOptions } from './options.ts'
 import { wholeStreams } from './retries/whole-streams.ts'
+import type { CalledAgent } from './traced-calls.ts'
 
 /** A connected agent. */
 export interface OpenAgent {
@@ -60,7 +61,7 @@ export async function openAgentConnection(url: string, options: ConnectOptions, 
 
 async function traced(calls: Calls, { telemetry }: ConnectOptions, agent: CalledAgent): Promise<Calls> {
   if (!telemetry) return calls
-  const { tracedCalls } = await import('./calls.ts')
+  const { tracedCalls } = await import('./traced-calls.ts')
   return tracedCalls(calls, agent, telemetry)
 }
 

@@ -1,14 +1,14 @@
-import type { AgentCard } from '../../machines/protocol/card.ts'
+import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Calls } from './calls.ts'
-import { type Binding, type UsableInterface, offersOf } from './card/bindings.ts'
+import { type Binding, BINDINGS, bindingNamed, type UsableInterface } from './card/bindings.ts'
 import { fetchCard } from './card/discovery.ts'
 import { explainRefusal, placesIn } from './credentials.ts'
 import { hasTls, isSameOrigin, mayReceive, cardUrlRefusal } from './hosts.ts'
 import { OPENERS, type Opener, type Openers } from './openers.ts'
 import { hasHeaders, type ConnectOptions, type PlacedOptions, type SecretPlace } from './options.ts'
-import { unreachable } from './transports/http.ts'
 import { mention, warnOf } from './warnings.ts'
 
 /** A connection to an agent by its card. */
@@ -99,6 +99,7 @@ async function openOffer(
       : onlyInNode(url, offer, openers)
     if (open instanceof A2AError) return { why: open }
     if (!isLast && !isSameOrigin(url, address)) {
+      const { unreachable } = await import('./transports/http.ts')
       const lost = await unreachable(address, options)
       if (lost) return { why: lost, isOdd: true }
     }
@@ -187,4 +188,61 @@ function onlyInNode(url: string, { binding, version }: UsableInterface, openers:
 
 function isReliable({ capabilities: { extensions = [] } }: AgentCard): boolean {
   return extensions.some(({ uri }) => uri === RELIABILITY_EXTENSION)
+}
+
+/** The versions of A2A that this client supports, the newest first. */
+const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
+
+/**
+ * The interfaces of a card that this client supports, the preferred one first (§8.3.2). A2A 1.0 precedes 0.3. Within a
+ * version the order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is none, and
+ * lists what the card offers. `url` is the URL of the card.
+ */
+export function offersOf(
+  { supportedInterfaces }: AgentCard,
+  url: string,
+  wanted?: readonly Binding[]
+): readonly [UsableInterface, ...UsableInterface[]] {
+  if (!supportedInterfaces.some(offered => versionOf(offered)))
+    throw onlyOlder(
+      url,
+      [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '),
+      VERSIONS
+    )
+  const spoken = wanted ?? BINDINGS
+  const offers = supportedInterfaces.flatMap((offered): UsableInterface[] => {
+    const { protocolBinding, url, tenant } = offered
+    const [binding, version] = [bindingNamed(protocolBinding), versionOf(offered)]
+    if (!binding || !version || !spoken.includes(binding)) return []
+    if (version === PROTOCOL_VERSION) return [{ binding, version, url, tenant }]
+    return binding === 'WEBSOCKET' ? [] : [{ binding, version, url, tenant }]
+  })
+  const place = ({ version, binding }: UsableInterface) =>
+    VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
+  const [first, ...others] = offers.toSorted((a, b) => place(a) - place(b))
+  if (!first) throw noneOf(spoken, supportedInterfaces, url)
+  return [first, ...others]
+}
+
+/** The error for an agent that supports none of this client's versions. */
+export function onlyOlder(url: string, versions: string, spoken: readonly string[]): A2AError {
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} speaks only A2A ${versions}; this client speaks ${spoken.join(' and ')}.`
+  )
+}
+
+function versionOf({ protocolVersion }: AgentInterface): UsableInterface['version'] | undefined {
+  const version = normaliseVersion(protocolVersion)
+  return VERSIONS.find(known => known === version)
+}
+
+function noneOf(spoken: readonly Binding[], offered: readonly AgentInterface[], url: string): A2AError {
+  const names = offered
+    .map(({ protocolBinding, protocolVersion }) => `${protocolBinding} ${protocolVersion}`)
+    .join(', ')
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} offers no ${spoken.join(' or ')} that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only ${names}.`
+  )
 }

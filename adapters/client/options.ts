@@ -9,9 +9,10 @@ import {
   textsSuchAs,
   withMethods,
   type Kind,
-  type OptionKinds
+  type OptionKinds,
+  A_TELEMETRY
 } from '../../runtime/primitives/options.ts'
-import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
+import type { Telemetry } from '../../runtime/telemetry-port.ts'
 import type { CardLimits } from './card/card-limits.ts'
 import type { BackOffOptions } from './retries/transport-state.ts'
 

@@ -6,7 +6,7 @@ import { isInterrupted, isTerminal, type TaskState } from '../../machines/protoc
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
-import type { TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
+import type { TraceCarrier } from '../../runtime/telemetry-port.ts'
 import { readLeniently, type KnownTask } from './lenient-reading.ts'
 import { mention, warnOf } from './warnings.ts'
 

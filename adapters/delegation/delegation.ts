@@ -4,7 +4,7 @@ import { messageOf, checkWait } from '../../runtime/authoring/checked-words.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import type { AgentClient } from '../client/agent-client.ts'
 import { nameQuestion } from '../client/messages.ts'
-import { delay } from '../client/retries/retried-calls.ts'
+import { delay } from '../client/retries/request-retry.ts'
 import type { PooledClient } from './pooled-client.ts'
 import {
   cancelRemote,

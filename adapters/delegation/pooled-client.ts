@@ -2,7 +2,7 @@ import type { AgentClient } from '../client/agent-client.ts'
 import { connect } from '../client/connect.ts'
 import { backOffOptions, type ConnectOptions } from '../client/options.ts'
 import { mayPass } from '../client/retries/lost-errors.ts'
-import { delay } from '../client/retries/retried-calls.ts'
+import { delay } from '../client/retries/request-retry.ts'
 import { BackOff } from '../client/retries/transport-state.ts'
 
 /** The options of `connect`, and a name for the agent. */

@@ -1,6 +1,6 @@
 import type { CallContext, Conditions } from '../../runtime/access/call-context.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
-import type { Telemetry, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
+import type { Telemetry, TraceCarrier } from '../../runtime/telemetry-port.ts'
 import type { ServiceParameters } from './envelope.ts'
 
 /** The service parameters of the reliability extension, with the names of their conditions. */

@@ -1,12 +1,13 @@
 import type { BatchObservableResult, Context, Meter, Observable, Span } from '@opentelemetry/api'
-import type { MetricDefinition, MetricSource } from '../../runtime/telemetry-port.ts'
-import {
-  ATTRIBUTES,
-  type SpanStart,
-  type Telemetry,
-  type TelemetrySpan,
-  type TraceCarrier
-} from '../../runtime/telemetry/telemetry.ts'
+import type {
+  MetricDefinition,
+  MetricSource,
+  SpanStart,
+  Telemetry,
+  TelemetrySpan,
+  TraceCarrier
+} from '../../runtime/telemetry-port.ts'
+import { ATTRIBUTES } from '../../runtime/telemetry/spans.ts'
 import { installedVersion } from '../peers/installed-packages.ts'
 import { type Api, flushMetrics, openTelemetryApi } from './api.ts'
 

@@ -3,15 +3,8 @@ import type { Limits } from '../access/limits.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import type { Effect, Turn } from '../commits/turn.ts'
 import type { ContextKey, JournalRow, Store, StoredContext, TaskEvent } from '../store/store.ts'
-import {
-  ATTRIBUTES,
-  errorTypeOf,
-  INVOKES_AGENT,
-  type SpanAttributes,
-  type Telemetry,
-  type TelemetrySpan,
-  type TraceCarrier
-} from '../telemetry/telemetry.ts'
+import { ATTRIBUTES, errorTypeOf, INVOKES_AGENT } from '../telemetry/spans.ts'
+import type { SpanAttributes, Telemetry, TelemetrySpan, TraceCarrier } from '../telemetry/telemetry.ts'
 
 /** Journal key of a task's trace. */
 const TRACE = 'trace'

@@ -149,3 +149,6 @@ export const A_CLOCK: Kind = withMethods(
 )
 
 export const A_LOGGER: Kind = withMethods(['warn', 'error'], 'a logger: { warn, error }')
+
+/** The kind of the option `telemetry`. */
+export const A_TELEMETRY: Kind = withMethods(['begin'], 'openTelemetry() of taskchart/opentelemetry')

@@ -297,7 +297,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: "a client reads any JSON with an error as the agent's",
-    file: 'adapters/client/transports/http.ts',
+    file: 'adapters/client/transports/body.ts',
     unit: 'test/adapters/client/retries/client-retries.test.ts',
     find: "jsonrpc === '2.0' && isObject(error) && Number.isInteger(error.code)",
     replace: 'isObject(error) && jsonrpc !== error'

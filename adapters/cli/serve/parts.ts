@@ -6,7 +6,7 @@ import { memoryStore, type Agent, type Runtime } from '../../../runtime/index.ts
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Log, Logger } from '../../../runtime/ports/logger.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import type { Telemetry } from '../../../runtime/telemetry/telemetry.ts'
+import type { Telemetry } from '../../../runtime/telemetry-port.ts'
 import { postgresNode, SECRET_LENGTH } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/node.ts'
 import { isLoopback } from '../../entry/admission.ts'

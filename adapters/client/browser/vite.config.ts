@@ -8,7 +8,7 @@ const fileAt = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const GROUPS = [
   {
     name: 'core',
-    test: /machines\/protocol\/(?!card|security|operations|requests|push)|client\/(?:requests|options|hosts|credentials|calls|card\/(?:bindings|card-limits)|transports\/(?:http-errors|body)|retries\/(?:lost-errors|back-off|transport-state))\./,
+    test: /machines\/protocol\/(?!card|security|operations|requests|push)|client\/(?:requests|options|hosts|credentials|calls|card\/(?:bindings|card-limits)|transports\/body|retries\/(?:lost-errors|transport-state))\./,
     priority: 2
   },
   { name: 'client', test: /client\/(?:state|connect|messages|artifact-versions|open-agent)/, priority: 1 },

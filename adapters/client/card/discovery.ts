@@ -1,16 +1,16 @@
 import type { AgentCard } from '../../../machines/protocol/card.ts'
-import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { isObject, checkJson } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
 import { trimmedEnd } from '../../../runtime/primitives/authority.ts'
 import { afterRefusal, explainRefusal } from '../credentials.ts'
 import { agentAddress } from '../hosts.ts'
-import { readCard } from '../lenient-reading.ts'
 import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../options.ts'
 import { nobodyAnswers, tlsHint } from '../retries/lost-errors.ts'
-import { discard, passingError, wholeBody } from '../transports/http.ts'
-import { type CardLimits, cardLimitsWith, checkCardSize } from './card-limits.ts'
+import { discard, passingError, wholeBody } from '../transports/body.ts'
+import { type CardLimits, cardLimitsWith } from './card-limits.ts'
+import { readCard } from './lenient-card.ts'
 
 /** The maximum number of redirects for a card. All stay within one origin. */
 const MOST_REDIRECTS = 5
@@ -208,4 +208,47 @@ export function cardAddresses(text: string): CardAddresses {
   const below = new URL(root)
   below.pathname = `${path}${AGENT_CARD_PATH}`
   return [below, root, url]
+}
+
+/**
+ * Checks unvalidated JSON against the limits. Throws InvalidAgentResponse for too much of it, and for too deep nesting.
+ */
+export function checkCardSize(card: unknown, url: string, limits: CardLimits): void {
+  const {
+    skills = [],
+    additionalInterfaces = [],
+    supportedInterfaces = additionalInterfaces
+  } = isObject(card) ? card : {}
+  checkCount(skills, 'skills', url, limits.skills)
+  checkCount(supportedInterfaces, 'interfaces', url, limits.interfaces)
+  const violation = checkJson(card, { root: 'card' })
+  if (violation)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The card at ${url} cannot be read: ${violation.field} ${violation.description}.`,
+      { violations: [violation] }
+    )
+  checkEach(skills, 'skill', url, limits.skillBytes)
+  checkEach(supportedInterfaces, 'interface', url, limits.interfaceBytes)
+}
+
+function checkCount(list: unknown, what: 'skills' | 'interfaces', url: string, most: number): void {
+  if (!Array.isArray(list) || list.length <= most) return
+  throw new A2AError(
+    'InvalidAgentResponse',
+    `The card at ${url} has ${list.length} ${what}. At most ${most} are read: cardLimits.${what}.`
+  )
+}
+
+function checkEach(list: unknown, what: 'skill' | 'interface', url: string, most: number): void {
+  if (!Array.isArray(list)) return
+  const encoder = new TextEncoder()
+  for (const [index, one] of list.entries()) {
+    const { length } = encoder.encode(JSON.stringify(one))
+    if (length > most)
+      throw new A2AError(
+        'InvalidAgentResponse',
+        `The card at ${url} is too long: ${what} number ${index + 1} has ${length} bytes. At most ${most} are read: cardLimits.${what}Bytes.`
+      )
+  }
 }

@@ -11,7 +11,7 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
 import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
-import { delay } from './retried-calls.ts'
+import { delay } from './request-retry.ts'
 import type { StreamContext, StreamProgress } from './stream-progress.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */

@@ -8,7 +8,7 @@ import type { AgentClient } from '../agent-client.ts'
 import { artifactsByName, type ArtifactVersion } from '../artifact-versions.ts'
 import { nameQuestion } from '../messages.ts'
 import { taskReferenceOf } from '../requests.ts'
-import { delay } from '../retries/retried-calls.ts'
+import { delay } from '../retries/request-retry.ts'
 import { followedTask, isUnsupported, type Followable, type FollowedTask, type WatchOptions } from './followed-task.ts'
 import { Changing, type Content, type OpenQuestion, toParts, questionOf, type Watched } from './questions.ts'
 

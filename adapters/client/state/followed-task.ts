@@ -5,7 +5,7 @@ import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { type Clock, systemClock } from '../../../runtime/ports/clock.ts'
 import type { AgentClient } from '../agent-client.ts'
 import { nameQuestion } from '../messages.ts'
-import { delay } from '../retries/retried-calls.ts'
+import { delay } from '../retries/request-retry.ts'
 import { foldTask } from './fold-task.ts'
 import { Changing, type Content, type OpenQuestion, toParts, questionOf, type Watched } from './questions.ts'
 

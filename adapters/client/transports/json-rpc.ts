@@ -7,17 +7,8 @@ import { backOffOptions, currentHeaders, type PlacedOptions } from '../options.t
 import { hasStream, type RequestFrame } from '../requests.ts'
 import { HttpCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
-import {
-  type AgentTransport,
-  discard,
-  readServerSentEvents,
-  callErrorOf,
-  isJsonType,
-  jsonRpcErrorIn,
-  mediaType,
-  sendRequest,
-  wholeBody
-} from './http.ts'
+import { discard, callErrorOf, isJsonType, jsonRpcErrorIn, mediaType, wholeBody } from './body.ts'
+import { type AgentTransport, readServerSentEvents, sendRequest } from './http.ts'
 
 /** The wire format of a version of A2A. */
 export interface WireFormat {

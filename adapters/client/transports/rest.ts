@@ -8,14 +8,8 @@ import { hasStream, type RequestFrame } from '../requests.ts'
 import type { ConnectionLost } from '../retries/lost-errors.ts'
 import { HttpCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
-import {
-  type AgentTransport,
-  readServerSentEvents,
-  callErrorOf,
-  fromRpcStatus,
-  mediaType,
-  sendRequest
-} from './http.ts'
+import { callErrorOf, mediaType } from './body.ts'
+import { type AgentTransport, readServerSentEvents, fromRpcStatus, sendRequest } from './http.ts'
 import { jsonRpcHeaders, readJsonText, parseResponse, tryParse } from './json-rpc.ts'
 
 /** A request of REST: `path` begins with a slash, and has the query. */

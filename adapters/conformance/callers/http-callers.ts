@@ -1,6 +1,6 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import { isJsonType, mediaType } from '../../client/transports/http.ts'
+import { isJsonType, mediaType } from '../../client/transports/body.ts'
 import { objectMembersOf } from '../requirements/needs.ts'
 import { accessOf, type WireCaller, termsHeaders, type Note, type WireTerms, ignoreFinding } from './caller.ts'
 import { asItIs, exchange, type HttpAnswer, restRefusal, resultOf, type Translation } from './exchange.ts'

@@ -4,7 +4,7 @@ import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
 import { currentAddress, currentHeaders, type PlacedOptions } from '../../options.ts'
-import { jsonRpcErrorIn, passingError } from '../http.ts'
+import { jsonRpcErrorIn, passingError } from '../body.ts'
 import { waitUntilOpen, type ClientSocket } from './client-socket.ts'
 
 /** The maximum length of a refused handshake's body that is read. */
