@@ -196,7 +196,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     counters
   })
   // Contexts, streams, webhooks and observers.
-  const feeds = new TaskSubscriptions()
+  const subscriptions = new TaskSubscriptions()
   const observers = new Observers(logger)
   if (options.observeProperties) observers.add(new PropertyWatch({ agent, store, clock, logger, counters }))
   const sender = capabilities.pushNotifications ? options.push : undefined
@@ -217,7 +217,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     limits,
     sharesByTenant: tenants.areSeveral,
     metering,
-    feeds,
+    subscriptions: subscriptions,
     loads,
     logic: contextLogic(agent, countWriter?.counter),
     agent,
@@ -232,18 +232,18 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const sweeper = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
   // Operations.
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
-  if (cluster) feeds.followed = cluster.followed
+  if (cluster) subscriptions.followed = cluster.followed
   const services: OperationServices = {
     cluster,
     store,
     contexts,
-    feeds,
+    subscriptions: subscriptions,
     clock,
     ids,
     limits,
     metering,
     dedupe,
-    sendsUnderWay: new ReleasingMap<never>(),
+    pendingSends: new ReleasingMap<never>(),
     connections: new ConnectionNames(),
     takesMessages: agent.messages !== 'reject',
     inputModes: inputModesOf(agent.card),
@@ -279,7 +279,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     await contexts.processEnds()
     const erased = contexts.close()
     const swept = sweeper.close()
-    feeds.close(runtimeClosing())
+    subscriptions.close(runtimeClosing())
     await cleanUps.settled()
     await Promise.all([erased, swept, delivered])
     await countWriter?.flush()

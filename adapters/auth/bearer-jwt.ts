@@ -10,15 +10,8 @@ import {
   textsSuchAs,
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
-import {
-  allowedAlgorithms,
-  type BearerJwtOptions,
-  checkJose,
-  type JwtClaims,
-  JWT_KEY_OPTIONS,
-  keySource,
-  loadJose
-} from './jwt-keys.ts'
+import { allowedAlgorithms, checkJose, JWT_KEY_OPTIONS, keySource, loadJose } from './jwt-keys.ts'
+import type { BearerJwtOptions, JwtClaims } from './jwt-options.ts'
 import { bearerToken, withSecurityScheme } from './schemes.ts'
 
 const OPTIONS: OptionKinds<BearerJwtOptions> = {

@@ -5,4 +5,4 @@
 export { anyOf } from './schemes.ts'
 export { apiKey, type ApiKeyOptions } from './schemes.ts'
 export { bearerJwt } from './bearer-jwt.ts'
-export type { BearerJwtOptions, JwtClaims, JwtKeys } from './jwt-keys.ts'
+export type { BearerJwtOptions, JwtClaims, JwtKeys } from './jwt-options.ts'

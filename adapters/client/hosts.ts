@@ -15,7 +15,7 @@ export function agentAddress(url: string): URL {
 }
 
 /** What a client sends to identify its caller, and the other origins that may receive it. */
-export interface CredentialTerms {
+export interface CredentialOptions {
   readonly headers?: unknown
   readonly credentials?: { readonly onlyIfAsked?: boolean } | undefined
   readonly credentialOrigins?: readonly string[] | undefined
@@ -29,7 +29,7 @@ export interface CredentialTerms {
 export function cardUrlRefusal(
   cardUrl: string,
   named: string,
-  { headers, credentials, credentialOrigins = [] }: CredentialTerms
+  { headers, credentials, credentialOrigins = [] }: CredentialOptions
 ): A2AError | undefined {
   const from = originOf(cardUrl)
   const isSafe = from.startsWith('https:')
@@ -51,7 +51,7 @@ export function cardUrlRefusal(
 }
 
 /** Whether credentials may go to an address that a card names. */
-export function mayReceive(cardUrl: string, named: string, { credentialOrigins = [] }: CredentialTerms): boolean {
+export function mayReceive(cardUrl: string, named: string, { credentialOrigins = [] }: CredentialOptions): boolean {
   return canParse(named) && isAmong([cardUrl, ...credentialOrigins], named)
 }
 

@@ -13,7 +13,7 @@ import {
   type Note,
   WireRefusal,
   type Stream,
-  type WireTerms,
+  type WireParameters,
   Unanswered
 } from './callers/caller.ts'
 import { type EmittedContent, noteEmitted } from './emitted.ts'
@@ -101,7 +101,7 @@ export class BindingTest {
     ids: readonly number[],
     method: OperationMethod,
     params: object,
-    terms?: WireTerms
+    terms?: WireParameters
   ): Promise<OperationOutcome> {
     const cut = this.#begin(method, params, terms)
     const call = this.#caller.call(method, this.#withTenant(params), { ...terms, cut: cut.signal })
@@ -122,7 +122,7 @@ export class BindingTest {
   /**
    * Sends a request, and returns the result. After a refusal, the requirements `ids` are not met, and the move ends.
    */
-  async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: WireTerms): Promise<T> {
+  async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: WireParameters): Promise<T> {
     const outcome = await this.ask(ids, method, params, terms)
     if ('result' in outcome) return outcome.result as T
     for (const id of ids) this.check(id, false, 'an answer', actualErrorText(outcome.refusal))
@@ -135,7 +135,7 @@ export class BindingTest {
     wanted: ErrorCode,
     method: OperationMethod,
     params: object,
-    terms?: WireTerms
+    terms?: WireParameters
   ): Promise<WireRefusal | undefined> {
     const isStreaming = method === 'SendStreamingMessage' || method === 'SubscribeToTask'
     const outcome = isStreaming
@@ -166,7 +166,7 @@ export class BindingTest {
   }
 
   /** Opens a stream. */
-  stream(ids: readonly number[], method: OperationMethod, params: object, terms?: WireTerms): StreamObserver {
+  stream(ids: readonly number[], method: OperationMethod, params: object, terms?: WireParameters): StreamObserver {
     const cut = this.#begin(method, params, terms)
     const stream: Stream = this.#caller.stream(method, this.#withTenant(params), { ...terms, cut: cut.signal })
     return new StreamObserver({ trial: this, stream, method, cut, ids, sent: this.#sent })
@@ -282,7 +282,7 @@ export class BindingTest {
     ids: readonly number[],
     method: OperationMethod,
     params: object,
-    terms?: WireTerms
+    terms?: WireParameters
   ): Promise<OperationOutcome> {
     const listening = this.stream(ids, method, params, terms)
     const first = await listening.next()
@@ -298,7 +298,7 @@ export class BindingTest {
     return { refusal }
   }
 
-  #begin(method: string, params: object | string, terms: WireTerms = {}): AbortController {
+  #begin(method: string, params: object | string, terms: WireParameters = {}): AbortController {
     const { bounds, clock, signal } = this.options
     signal.throwIfAborted()
     this.#requests += 1

@@ -19,7 +19,7 @@ import {
   ignoreBound,
   ignoreUnanswered,
   type Note,
-  type WireTerms,
+  type WireParameters,
   Unanswered
 } from './callers/caller.ts'
 import { Exploration } from './explore.ts'
@@ -155,7 +155,7 @@ function accessTo(
   requestedUrl: string,
   { security }: TestedCard,
   { headers, credentials, credentialOrigins }: ServerTestOptions
-): ServerTestTerms['access'] {
+): ServerTestParts['access'] {
   const given = {
     ...(headers && { headers }),
     ...(credentials && { credentials }),
@@ -282,13 +282,13 @@ function canonical(task: unknown): unknown {
 }
 
 /** The terms of every call in a test: the requested URL, what identifies the caller, and the required extensions. */
-export interface ServerTestTerms {
+export interface ServerTestParts {
   readonly requestedUrl: string
   readonly access: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions
   readonly extensions: readonly string[]
 }
 
-type Make = (url: string, usual: WireTerms, note: Note) => WireCaller
+type Make = (url: string, usual: WireParameters, note: Note) => WireCaller
 
 type Loaders = Readonly<Record<Binding, () => Promise<Make>>>
 
@@ -312,7 +312,7 @@ const CALLERS: Loaders = {
  */
 export async function callerFor(
   { binding, url }: { binding: Binding; url: string },
-  { requestedUrl, access, extensions }: ServerTestTerms,
+  { requestedUrl, access, extensions }: ServerTestParts,
   callers = CALLERS
 ): Promise<((note: Note) => WireCaller) | string> {
   try {
@@ -321,7 +321,7 @@ export async function callerFor(
       missingSupport(requestedUrl, binding, OPENERS['1.0'][binding]?.lacks, access)
     if (refusal) throw refusal
     const make = await callers[binding]()
-    const usual: WireTerms = { version: PROTOCOL_VERSION, extensions, access }
+    const usual: WireParameters = { version: PROTOCOL_VERSION, extensions, access }
     return note => make(url, usual, note)
   } catch (error) {
     const { code, message } = error as Error & { code?: unknown }

@@ -8,7 +8,7 @@ import type { RefusedRequest } from './admission.ts'
  * Hono's Response, which its server sends without a Response of Node: with Node's own, a request takes a fifth longer.
  * Hono also replaces the global classes. A library must not do that, so they are restored.
  */
-export const LightResponse = lightResponse()
+export const LightResponse: typeof Response = lightResponse()
 
 function lightResponse(): typeof Response {
   const { Request: request, Response: response } = Object.getOwnPropertyDescriptors(globalThis)

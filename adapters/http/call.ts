@@ -9,7 +9,7 @@ import { jitter } from '../../runtime/primitives/event-loop.ts'
 import type { AnswerHeaders } from '../entry/answers.ts'
 import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
-import { callTerms, plainTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
+import { callTerms, plainTerms, type CallParameters, type TraceParameters } from '../json-rpc/service-parameters.ts'
 
 type Settings = Runtime['settings']
 
@@ -18,7 +18,7 @@ export interface RequestHead {
   /** The path below the base, with a leading slash and no trailing one; `/` for the base itself. */
   readonly path: string
   readonly query: URLSearchParams
-  readonly terms: CallTerms
+  readonly terms: CallParameters
   /** Headers of every answer: CORS. */
   readonly headers: AnswerHeaders
   /** The interfaces of the agent, for its extended card. */
@@ -31,7 +31,7 @@ interface CallerAndTenant {
   /** The tenant that the path names. */
   readonly pathTenant: string | undefined
   /** The trace context, if the runtime traces. */
-  readonly traced: TraceTerms | undefined
+  readonly traced: TraceParameters | undefined
 }
 
 /** An admitted request, with what its bindings need. */
@@ -114,7 +114,11 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
 
 /** The terms of a call (§3.2.6): from its headers, or from its query, for clients that cannot set headers. */
-export function termsOf({ headers }: HttpRequest, query: URLSearchParams, supported: readonly string[]): CallTerms {
+export function termsOf(
+  { headers }: HttpRequest,
+  query: URLSearchParams,
+  supported: readonly string[]
+): CallParameters {
   if (query.size === 0 && !headers.has('a2a-extensions') && !headers.has('x-a2a-extensions'))
     return plainTerms(headers.get('a2a-version') ?? '')
   const parameters = new Map<string, string>()
@@ -130,13 +134,13 @@ export function termsOf({ headers }: HttpRequest, query: URLSearchParams, suppor
 }
 
 /** The additions of a stream to its call's context. */
-export interface EventStreamTerms {
+export interface EventStreamOptions {
   readonly signal: AbortSignal
   readonly numbered: (generation: number) => void
 }
 
 /** The context of a call. It aborts when its client disconnects, unless a stream has a signal of its own. */
-export function callContextOf(call: HttpCall, streamTerms?: EventStreamTerms): CallContext {
+export function callContextOf(call: HttpCall, streamTerms?: EventStreamOptions): CallContext {
   const {
     bytes,
     served,

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Clock } from '../../runtime/ports/clock.ts'
-import { afterTurns, onAbort, turnEnd } from '../../runtime/primitives/event-loop.ts'
+import { afterRounds, onAbort, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { type DirectResponse, disconnectSignal } from '../entry/connection.ts'
 
 /** The interval of keep-alive comments on an idle stream. */
@@ -88,7 +88,7 @@ export class EventStream {
       this.send(piece)
       // A socket that accepts everything drains within the turn. Waiting for the turn's end lets other work run.
       await this.drained
-      await turnEnd()
+      await roundEnd()
     }
     this.#allowsComments = allowsComments
   }
@@ -133,7 +133,7 @@ export class EventStream {
 
   #flushAfter(turns: number): void {
     this.#isDue = true
-    afterTurns(turns, () => this.#flush())
+    afterRounds(turns, () => this.#flush())
   }
 
   #flush(): void {

@@ -5,7 +5,7 @@ import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { NO_ADDRESS } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
-import { turnEnd } from '../../runtime/primitives/event-loop.ts'
+import { roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import {
@@ -127,7 +127,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
           answered(request, head, served, caller)
         )
       : answered(request, head, served, ANYBODY)
-    return served.direct ? answer : answer.then(response => turnEnd().then(() => response))
+    return served.direct ? answer : answer.then(response => roundEnd().then(() => response))
   })
 }
 

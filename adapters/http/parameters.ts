@@ -6,7 +6,7 @@ import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import { UNCOUNTED_BYTES, type IncompleteBytes } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
-import { turnEnd } from '../../runtime/primitives/event-loop.ts'
+import { roundEnd } from '../../runtime/primitives/event-loop.ts'
 import type { RefusedRequest } from '../entry/admission.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import type { HttpCall } from './call.ts'
@@ -217,7 +217,7 @@ async function smallBody(call: HttpCall): Promise<string> {
   } catch (cause) {
     throw incomplete(cause)
   }
-  if (!call.served.direct) await turnEnd()
+  if (!call.served.direct) await roundEnd()
   return textOf(bytes, call)
 }
 
@@ -231,7 +231,7 @@ function textOf(bytes: ArrayBuffer | Uint8Array, call: HttpCall): Promise<string
 async function largeBody(call: HttpCall, limit: number, incompleteBytes: IncompleteBytes): Promise<string> {
   try {
     const bytes = await collected(call, limit, incompleteBytes)
-    await turnEnd()
+    await roundEnd()
     const turn = call.parsingTurn()
     if (turn) await turn
     const text = decodeUtf8(bytes)

@@ -2,13 +2,13 @@ import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { AnswerSpace } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
-import { turnEnd } from '../../runtime/primitives/event-loop.ts'
-import { eachOf, type Seen } from '../../runtime/streams/task-stream.ts'
+import { roundEnd } from '../../runtime/primitives/event-loop.ts'
+import { eachOf, EVENTS_PER_ROUND, type Seen } from '../../runtime/streams/task-stream.ts'
 import { credentialsExpiredError } from '../entry/admission.ts'
 import { LightResponse, type AnswerHeaders } from '../entry/answers.ts'
 import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import { RESPONSE_ALREADY_SENT } from '../entry/small-request.ts'
-import type { HttpCall, EventStreamTerms } from './call.ts'
+import type { HttpCall, EventStreamOptions } from './call.ts'
 import { BodySink, EventStream, NodeResponseSink, sentError, sentEvent, sentPieces } from './event-stream.ts'
 
 /** How a binding serialises an event, and an error that ends the stream. Both have no line breaks. */
@@ -26,9 +26,6 @@ type Events = AsyncGenerator<object, void, undefined>
 /** The time that the first event may take before the response begins without it. */
 const FIRST_EVENT_MS = 1000
 
-/** The number of events that one stream sends before it yields to other work. */
-const EVENTS_PER_TURN = 32
-
 /**
  * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with an error that occurs
  * before the first event, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its
@@ -37,7 +34,7 @@ const EVENTS_PER_TURN = 32
 export async function streamAnswer(
   { settings: { clock } }: Runtime,
   call: HttpCall,
-  open: (terms: EventStreamTerms) => Events,
+  open: (terms: EventStreamOptions) => Events,
   encoding: Encoding
 ): Promise<Response> {
   const { expiresAtMs = Infinity } = call.caller.principal ?? {}
@@ -164,7 +161,7 @@ async function sendEvents(
     if (!stream.isOpen) return false
     stream.send(encode(event))
     sent += 1
-    return stream.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
+    return stream.drained ?? (sent % EVENTS_PER_ROUND === 0 ? roundEnd() : undefined)
   }
   const { done, value } = await first
   const pieces = done ? undefined : encodeFirst(value)

@@ -2,7 +2,7 @@
  * taskchart/inspector: shows what an agent's actors do, live, to a page in a browser and to Stately's inspector.
  * `serve(runtime, { port, inspector: inspect() })`.
  */
-export { inspect } from './inspector.ts'
+export { inspect } from './inspect.ts'
 
-export type { InspectOptions } from './inspector.ts'
+export type { InspectOptions } from './inspect.ts'
 export type { SideApp } from '../serve/side-app.ts'

@@ -11,7 +11,7 @@ const CONDITIONS: readonly (readonly [string, keyof Conditions])[] = [
 ]
 
 /** The version, conditions and extensions of a call; `activated` are the extensions that the runtime supports. */
-export type CallTerms = Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> & {
+export type CallParameters = Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> & {
   readonly activated: readonly string[]
 }
 
@@ -23,7 +23,7 @@ export function callTerms(
   parameters: ServiceParameters,
   defaults: { readonly version: string; readonly extensions: string },
   supported: readonly string[]
-): CallTerms {
+): CallParameters {
   const conditions: { -readonly [Name in keyof Conditions]: number } = {}
   for (const [name, condition] of CONDITIONS) {
     const value = parameters.get(name)
@@ -47,7 +47,7 @@ function urisIn(list: string): string[] {
 }
 
 /** The trace context of a request, and its binding. */
-export type TraceTerms = Pick<CallContext, 'trace' | 'binding'>
+export type TraceParameters = Pick<CallContext, 'trace' | 'binding'>
 
 /** Service parameters or HTTP headers, by names in lower case. */
 interface Fields {
@@ -58,7 +58,7 @@ interface Fields {
 const LONGEST_VALUE = 8192
 
 /** Reads the trace context. An invalid one is not an error: the call then belongs to no trace. */
-export function traceTerms({ fields }: Telemetry, given: Fields, binding?: string): TraceTerms {
+export function traceTerms({ fields }: Telemetry, given: Fields, binding?: string): TraceParameters {
   const trace: Record<string, string> = {}
   for (const name of fields) {
     const value = given.get(name)

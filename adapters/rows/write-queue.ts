@@ -13,7 +13,7 @@ export interface QueuedCall<T> {
   readonly reject: (error: unknown) => void
 }
 
-/** Commits that are sent to the thread together, a change after them, and the pending calls. */
+/** Commits that are written in one transaction, a change after them, and the pending calls. */
 export interface WriteBatch {
   /** The length of the commits; a change counts as a full batch. */
   characters: number
@@ -29,7 +29,7 @@ type Write = { readonly cost: number } & (
 )
 
 /**
- * The writes that were not yet sent to the thread, scheduled fairly among principals by the size of their commits. A
+ * The writes of a store that wait, scheduled fairly among principals by the size of their commits. A
  * change is synced separately, so it counts as a full batch. Each principal's writes keep their order. Sweeps and
  * webhook notes count for the runtime.
  */

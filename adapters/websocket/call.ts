@@ -1,7 +1,7 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { CallContext, Conditions, Budget } from '../../runtime/access/call-context.ts'
 import { resultTexts, type ResultTexts, type RequestId } from '../json-rpc/envelope.ts'
-import type { CallTerms, TraceTerms } from '../json-rpc/service-parameters.ts'
+import type { CallParameters, TraceParameters } from '../json-rpc/service-parameters.ts'
 import { LargeAnswer, type LargeAnswers } from './large-answer.ts'
 
 /** The parts that all calls of a connection share. */
@@ -14,14 +14,14 @@ export interface ConnectionOfCalls {
 /** The parts of a call that come from its request. */
 export interface WebSocketCallOptions {
   readonly id: RequestId
-  readonly terms: CallTerms
+  readonly terms: CallParameters
   /** Its size on the wire. */
   readonly bytes: number
   /** Aborts when its client disconnects or ends its stream. */
   readonly signal: AbortSignal
   /** The controller of its stream. */
   readonly stop: AbortController | undefined
-  readonly traced: TraceTerms | undefined
+  readonly traced: TraceParameters | undefined
 }
 
 /** An active request and the context of its call, in one object: a copy of a context costs 0.5 kB. */

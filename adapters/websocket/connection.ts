@@ -6,10 +6,10 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { IncompleteBytes, sharerKeyOf } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { ReleasingMap } from '../../runtime/primitives/collections.ts'
-import { onAbort, turnEnd } from '../../runtime/primitives/event-loop.ts'
+import { onAbort, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import { catchErrors, onReceived } from '../../runtime/primitives/received.ts'
-import { eachOf, type Seen } from '../../runtime/streams/task-stream.ts'
+import { eachOf, EVENTS_PER_ROUND, type Seen } from '../../runtime/streams/task-stream.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
 import type { Method } from '../json-rpc/dialect.ts'
 import { type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
@@ -22,11 +22,11 @@ import {
   resultFrame,
   streamEndFrame
 } from '../json-rpc/envelope.ts'
-import { callTerms, type CallTerms, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
+import { callTerms, type CallParameters, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate, FrameWatch, Refusals, tooFast, ReadPause } from './frame-limits.ts'
-import type { ConnectionTerms } from './handshake.ts'
+import type { ConnectionOptions } from './handshake.ts'
 import { type ReceivedFrame, Inbox } from './inbox.ts'
 import { readWholeFrames } from './incoming-frames.ts'
 import { LargeAnswers } from './large-answer.ts'
@@ -49,17 +49,14 @@ const UNEXPECTED_RESPONSES = 10
 /** The maximum pause in the middle of a frame. */
 const UNFINISHED_MS = 30_000
 
-/** The number of events that one stream sends before it yields to other work. */
-const EVENTS_PER_ROUND = 32
-
 /** One client's WebSocket: decodes frames, performs calls and streams, and sends their frames. */
 export class Connection {
   readonly #runtime: Runtime
   readonly #methods: Methods
   readonly #socket: ServedSocket
-  readonly #terms: ConnectionTerms
+  readonly #terms: ConnectionOptions
   /** The terms of requests without service parameters. */
-  readonly #usual: CallTerms
+  readonly #usual: CallParameters
   readonly #calls: ConnectionOfCalls
   readonly #readPause: ReadPause
   readonly #inbox: Inbox
@@ -85,7 +82,7 @@ export class Connection {
     { runtime, methods, interfaces, tap }: Serving,
     socket: ServedSocket,
     stream: Socket,
-    terms: ConnectionTerms
+    terms: ConnectionOptions
   ) {
     this.#runtime = runtime
     this.#methods = methods
@@ -138,7 +135,7 @@ export class Connection {
       arrived: rest => this.#watchFrame(rest),
       fail
     })
-    // Another frame may end the connection before the end of this round.
+    // These may not wait: a following close frame may end the connection before the end of this round.
     onReceived(socket, 'message', (data: Buffer, isBinary: boolean) => add(data, data.length, isBinary, false), fail)
     socket.on('close', () => this.#closed())
     // ws itself closes a connection that violates RFC 6455, with the right code.
@@ -228,12 +225,12 @@ export class Connection {
   }
 
   /**
-   * Sends a result, at once if no other call of the process is under way. Else single writes wake each client, which
-   * costs more than the turn.
+   * Sends a result: at once if this is the only active call, else with all answers of this round, since a write for each
+   * wakes each client, which costs more than to wait.
    */
   #sendResult(call: Call, answer: unknown): void {
     const { head, end } = call.resultTexts()
-    this.#outbox.sendJoined(head, JSON.stringify(answer), end, call.isAlone ? 'now' : 'turn')
+    this.#outbox.sendJoined(head, JSON.stringify(answer), end, call.isAlone ? 'now' : 'round')
   }
 
   #fail(call: Call, error: unknown): void {
@@ -266,7 +263,7 @@ export class Connection {
   }
 
   /** The terms of a request, with the extensions that it activates. */
-  #termsOf({ serviceParameters }: Request): CallTerms {
+  #termsOf({ serviceParameters }: Request): CallParameters {
     return serviceParameters.size === 0
       ? this.#usual
       : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
@@ -283,12 +280,12 @@ export class Connection {
       const sending = sent === 0 ? call.large?.send(event) : undefined
       sent += 1
       if (sending) return sending
-      this.#outbox.sendJoined(head, encodeOnce(event), end, 'next turn')
-      return this.#outbox.drained ?? (sent % EVENTS_PER_ROUND === 0 ? turnEnd() : undefined)
+      this.#outbox.sendJoined(head, encodeOnce(event), end, 'next round')
+      return this.#outbox.drained ?? (sent % EVENTS_PER_ROUND === 0 ? roundEnd() : undefined)
     }
     try {
       await eachOf(method.events(params, call), send)
-      this.#outbox.send(streamEndFrame(id), 'next turn')
+      this.#outbox.send(streamEndFrame(id), 'next round')
       this.#end(call)
     } catch (error) {
       this.#fail(call, error)

@@ -19,7 +19,7 @@ import { refusalBody } from '../entry/answers.ts'
 type Settings = Runtime['settings']
 
 /** The result of a connection's handshake. */
-export interface ConnectionTerms {
+export interface ConnectionOptions {
   readonly principal: Principal | undefined
   /** The tenant in its path. */
   readonly tenant?: string
@@ -29,7 +29,7 @@ export interface ConnectionTerms {
 }
 
 /** An accepted handshake. */
-export interface Handshake extends ConnectionTerms {
+export interface Handshake extends ConnectionOptions {
   /** The requested host, `NAME[:PORT]`. */
   readonly host: string
 }

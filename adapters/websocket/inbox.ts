@@ -49,7 +49,7 @@ export class Inbox {
   }
 
   /**
-   * Reads a message: now if none waits and this turn has budget left, otherwise later. With `mayWait`, other clients
+   * Reads a message: now if none waits and this round has budget left, otherwise later. With `mayWait`, other clients
    * may go first.
    */
   add(frame: ReceivedFrame, mayWait: boolean): void {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/ports/clock.ts'
-import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
+import { afterRounds, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import type { ReadPause } from './frame-limits.ts'
 
@@ -15,14 +15,14 @@ export const OUTBOX_STALL_MS = 30_000
 const CLOSE_MS = 5_000
 
 /**
- * When a frame leaves: at once, with all frames of this turn of the event loop, or, since it may wait, with those of
+ * When a frame leaves: at once, with all frames of this round of the event loop, or, since it may wait, with those of
  * the next.
  */
-type Leaving = 'now' | 'turn' | 'next turn'
+type Leaving = 'now' | 'round' | 'next round'
 
 /**
  * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may
- * wait are written with those of the next turn, since with many streams a write is the most expensive part of an event.
+ * wait are written with those of the next round, since with many streams a write is the most expensive part of an event.
  * While more than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If
  * nothing drains for {@link OUTBOX_STALL_MS}, the connection is closed with 4413.
  */
@@ -54,7 +54,7 @@ export class Outbox {
   }
 
   /** Sends one text frame, in the order of the calls. Does nothing once the connection is closing. */
-  send(frame: string, leaving: Leaving = 'turn'): void {
+  send(frame: string, leaving: Leaving = 'round'): void {
     this.sendJoined('', frame, '', leaving)
   }
 
@@ -85,7 +85,7 @@ export class Outbox {
 
   async #sendAll(pieces: Iterable<string>, shown: string): Promise<void> {
     for (const piece of pieces) {
-      await turnEnd()
+      await roundEnd()
       while (this.#drained) await this.#drained
       if (this.#socket.readyState !== this.#socket.OPEN) break
       this.#socket.send(piece, { fin: false })
@@ -99,9 +99,9 @@ export class Outbox {
   }
 
   #flushAfter(leaving: Exclude<Leaving, 'now'>): void {
-    if (this.#leaving === 'turn' || this.#leaving === leaving) return
+    if (this.#leaving === 'round' || this.#leaving === leaving) return
     this.#leaving = leaving
-    afterTurns(leaving === 'turn' ? 1 : 2, this.#flush)
+    afterRounds(leaving === 'round' ? 1 : 2, this.#flush)
   }
 
   /** Writes the frames that are not written yet, before a close frame too. */

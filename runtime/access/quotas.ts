@@ -31,7 +31,10 @@ interface MeteringServices {
   readonly clock: Clock
   readonly limits: Quotas
   readonly tenants: Tenants
-  /** In a cluster, other nodes open tasks too. `inTurn`: opening one takes no longer than a commit. */
+  /**
+   * In a cluster, other nodes open tasks too. `inTurn`: near the quota, tasks open one at a time. Only if opening one waits
+   * for nothing but a commit, since a negotiation may take minutes.
+   */
   readonly shared?: { readonly inTurn: boolean } | undefined
 }
 
@@ -44,7 +47,8 @@ export class Metering {
   readonly #services: MeteringServices
   readonly #tenancies = new Map<string, Tenancy>()
   /**
-   * Without configured tenants that of all callers, else that of callers which ask for a tenant that they may not use.
+   * The usage of callers without a tenant of their own. If no tenants are configured: of all callers. Else: of callers
+   * that name a tenant which they may not use.
    */
   readonly #shared: Tenancy
   /** Tasks that are being opened. */
@@ -153,7 +157,7 @@ export class Metering {
     if (events === 0) return
     const nowMs = this.#services.clock.now()
     const { tenancy, usage } = this.#usersOf(scope, nowMs)
-    // In a cluster the end may have been counted before: it is read.
+    // In a cluster, the count of open tasks is read from the store, which may already have these ends.
     if (this.#services.shared) ended = 0
     usage.committed(events, opened, ended, nowMs)
     tenancy.usage.committed(events, opened, ended, nowMs)

@@ -3,8 +3,8 @@ import type { Budget } from './call-context.ts'
 import type { Limits } from './limits.ts'
 
 /**
- * A user of a shared resource: its principal, or the connection of an anonymous caller; and its tenant, if there are
- * several.
+ * Whom a use of a shared resource counts for. `user`: the principal, or the connection if anonymous. `tenant`: set only
+ * if there are several.
  */
 export interface Owner {
   readonly user?: string | object | undefined
@@ -42,9 +42,9 @@ export class SharedLimit {
    */
   exceeded({ user, tenant }: Owner, amount = 1): LimitLevel | undefined {
     const { most } = this
-    if (user !== undefined && isOver(this.#byUser.get(user) ?? 0, amount, most.user)) return 'user'
-    if (tenant !== undefined && isOver(this.#byTenant.get(tenant) ?? 0, amount, most.tenant)) return 'tenant'
-    return isOver(this.#used, amount, most.whole) ? 'whole' : undefined
+    if (user !== undefined && exceeds(this.#byUser.get(user) ?? 0, amount, most.user)) return 'user'
+    if (tenant !== undefined && exceeds(this.#byTenant.get(tenant) ?? 0, amount, most.tenant)) return 'tenant'
+    return exceeds(this.#used, amount, most.whole) ? 'whole' : undefined
   }
 
   /** Adds an amount, which may be negative, even if it does not fit. */
@@ -60,7 +60,7 @@ export class ResourceUsage {
   readonly #limit: SharedLimit
   readonly #owner: Owner
   #amount = 0
-  #isOver = false
+  #hasEnded = false
 
   constructor(limit: SharedLimit, owner: Owner) {
     this.#limit = limit
@@ -68,7 +68,7 @@ export class ResourceUsage {
   }
 
   set(amount: number): void {
-    if (this.#isOver || amount === this.#amount) return
+    if (this.#hasEnded || amount === this.#amount) return
     this.#limit.add(this.#owner, amount - this.#amount)
     this.#amount = amount
   }
@@ -76,7 +76,7 @@ export class ResourceUsage {
   /** Releases everything; later calls of `set` are ignored. */
   end(): void {
     this.set(0)
-    this.#isOver = true
+    this.#hasEnded = true
   }
 }
 
@@ -102,7 +102,7 @@ export function overShare(
   })
 }
 
-function isOver(used: number, amount: number, most: number): boolean {
+function exceeds(used: number, amount: number, most: number): boolean {
   return used > 0 && used + amount > most
 }
 

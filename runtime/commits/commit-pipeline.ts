@@ -10,14 +10,14 @@ export const LOST_RACE = new A2AError(
   'The context was changed by another process at the same time. Send the request again.'
 )
 
-/** Schedules a microtask; Node's `queueMicrotask` costs several times as much. */
-const REST = Promise.resolve()
+/** `RESOLVED.then(f)` schedules a microtask at a fraction of the cost of `queueMicrotask`. */
+const RESOLVED = Promise.resolve()
 
 /** Callbacks of a pipeline. None may throw. */
 export interface Committer {
   /** Makes the commit of a closed turn; `undefined` if there is nothing to write. */
   commitOf(turn: Turn): Commit | undefined
-  /** Tells a committed turn. */
+  /** Publishes a committed turn. */
   publish(turn: Turn): void
   /** Runs an effect after its commit. */
   run(effect: Effect): void
@@ -58,7 +58,7 @@ export class CommitPipeline {
     const turn = new Turn()
     this.#turn = turn
     this.#unpublished = appendItem(this.#unpublished, turn)
-    void REST.then(this.#close)
+    void RESOLVED.then(this.#close)
     return turn
   }
 

@@ -32,7 +32,7 @@ export class Turn {
   /** Journal rows of work. */
   journal: readonly JournalRow[] = NONE
   /** Deduplicated messages, with their outcomes. */
-  dedupeRows: readonly SendRow[] = NONE
+  deduplicationRows: readonly SendRow[] = NONE
   /** Webhooks of messages. */
   webhooks: readonly Commit['webhooks'][number][] = NONE
   /** Called after the commit, in order. */

@@ -185,12 +185,12 @@ export class ContextHost implements ActorHost {
   }
 
   /** Stops slowing a task, and runs its waiting effects: a client has written to it. */
-  hurry(taskId: string): void {
+  stopThrottling(taskId: string): void {
     for (const effect of this.#paces?.forget(taskId) ?? NONE) this.run(effect)
   }
 
   /** Runs an effect that is committed, unless its task is slowed: then it waits. */
-  runInTime(effect: Effect): void {
+  runThrottled(effect: Effect): void {
     if (!this.#paces?.keepsBack(effect)) this.run(effect)
   }
 
@@ -232,11 +232,11 @@ export class ContextHost implements ActorHost {
 
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
     if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself. Wait for another task.`)
-    const { reads: store, feeds, limits } = this.#services
+    const { reads: store, subscriptions, limits } = this.#services
     const loads = this.#inputs.loadsOf(neededBy)
     const waits = (isWaiting: boolean) =>
       this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
-    return awaitTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
+    return awaitTask(taskId, { store, subscriptions, limits, scope: this.key, loads, signal, waits })
   }
 
   async readJournal(taskId: string): Promise<JournalRow[]> {

@@ -23,8 +23,8 @@ import {
   OUTCOME_UNKNOWN
 } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
-import { BrokenContexts, awayAfter, PendingErasures } from './absences.ts'
-import type { ContextOwner, ContextServices } from './dependencies.ts'
+import { BrokenContexts, reloadDelayAfter, PendingErasures } from './broken-contexts.ts'
+import type { RegistryCallbacks, ContextServices } from './dependencies.ts'
 import { beingErased, ERASED, runtimeClosing } from './errors.ts'
 import { LiveContext } from './live-context.ts'
 import { WakeScheduler } from './wake-scheduler.ts'
@@ -35,7 +35,7 @@ import { storedTraces, WorkSpans } from './work-spans.ts'
  * message or a timer. At most `limits.idleContexts` idle ones stay; the least recently used leave memory. In total
  * there are at most `limits.liveContexts`, with shares for each principal, connection and tenant.
  */
-export class ContextRegistry implements ContextOwner<LiveContext> {
+export class ContextRegistry implements RegistryCallbacks<LiveContext> {
   readonly #services: ContextServices
   readonly #wakes: WakeScheduler
   readonly #live = new ReleasingMap<LiveContext>()
@@ -235,7 +235,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     if (reason === 'refused') this.#refusedAtMs = clock.now()
     counters[reason === 'refused' ? 'refusedCommits' : 'lostRaces'] += 1
     const { broken, sinceMs } = live.residency
-    void this.#reload(live, taskIds, reason === 'refused' ? awayAfter(broken, clock.now() - sinceMs) : 0)
+    void this.#reload(live, taskIds, reason === 'refused' ? reloadDelayAfter(broken, clock.now() - sinceMs) : 0)
   }
 
   async #wake(key: ContextKey, connection?: object): Promise<void> {
@@ -286,7 +286,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
    * been written, so streams and webhooks of its tasks first get the events in the store.
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
-    const { store, feeds, webhooks } = this.#services
+    const { store, subscriptions, webhooks } = this.#services
     const {
       key,
       residency: {
@@ -300,7 +300,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     try {
       for (const taskId of taskIds) {
         const stored = await store.readTask(key, taskId, { historyLength: 0, artifacts: false })
-        if (stored) feeds.advance(taskId, stored.generation)
+        if (stored) subscriptions.advance(taskId, stored.generation)
         await webhooks?.refresh(key, taskId)
         unread.delete(taskId)
       }
@@ -308,7 +308,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     } catch (error) {
       this.#onReloadFailed(key, error)
       // Otherwise streams might wait for ever, because an ended task is not restored.
-      for (const taskId of unread) feeds.end(key, taskId, OUTCOME_UNKNOWN)
+      for (const taskId of unread) subscriptions.end(key, taskId, OUTCOME_UNKNOWN)
     }
   }
 

@@ -17,13 +17,13 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { TaskTimers } from '../timers/task-timers.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker, TaskLoads } from '../work/task-loads.ts'
-import type { BrokenContext } from './absences.ts'
+import type { BrokenContext } from './broken-contexts.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { PendingCalls } from './external-events.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 
-/** One time of a context in memory. */
+/** One residency of a context in memory, from its restore to its removal. */
 export interface Residency {
   /** Counted in the shares of live contexts. */
   readonly owner: Owner
@@ -35,7 +35,7 @@ export interface Residency {
 }
 
 /** Owner of live contexts. */
-export interface ContextOwner<Live> {
+export interface RegistryCallbacks<Live> {
   /** Whether the store refused the newest commit, of any context. */
   readonly isRefused: boolean
   /** Called after each commit. */
@@ -55,7 +55,7 @@ export interface HostedContext {
   readonly tasks: TaskLedger
   readonly timers: TaskTimers
   readonly calls: Pick<PendingCalls, 'has'>
-  readonly owner: Pick<ContextOwner<never>, 'isRefused'>
+  readonly owner: Pick<RegistryCallbacks<never>, 'isRefused'>
   readonly root: AnyActorRef
   /** The number of its commits. */
   readonly commits: number
@@ -75,7 +75,7 @@ export interface ContextServices {
   /** Whether each tenant has a share of the live contexts. Default false. */
   readonly sharesByTenant?: boolean
   readonly metering: Metering
-  readonly feeds: TaskSubscriptions
+  readonly subscriptions: TaskSubscriptions
   readonly loads: TaskLoads
   readonly logic: ContextLogic
   readonly agent: Agent

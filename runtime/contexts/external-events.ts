@@ -163,7 +163,7 @@ export class PendingCalls {
     if (!call) return
     const { send, webhook } = call.terms
     if (send && !('error' in decided))
-      turn.dedupeRows = appendItem(turn.dedupeRows, { ...send, ...decided } satisfies SendRow)
+      turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, ...decided } satisfies SendRow)
     if (webhook && 'taskId' in decided)
       turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
     this.#calls = without(this.#calls, call)

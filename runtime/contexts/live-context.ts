@@ -27,7 +27,7 @@ import { setErrorListener, keepSpawnIdsApart, RootOptions, type ErrorListener } 
 import { newActor, sendToActor } from '../xstate/lean-actor.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
-import type { ContextOwner, ContextServices, HostedContext, Residency } from './dependencies.ts'
+import type { RegistryCallbacks, ContextServices, HostedContext, Residency } from './dependencies.ts'
 import { noAnswer, requestRefused, CONTEXT_STOPPED } from './errors.ts'
 import {
   acceptEvent,
@@ -64,14 +64,14 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   /** Whether it may have had a task. */
   #hasTasks: boolean
   #saved: SavedContext | undefined
-  readonly owner: ContextOwner<LiveContext>
+  readonly owner: RegistryCallbacks<LiveContext>
   readonly residency: Residency
 
   constructor(
     key: ContextKey,
     stored: StoredContext | undefined,
     services: ContextServices,
-    owner: ContextOwner<LiveContext>,
+    owner: RegistryCallbacks<LiveContext>,
     residency: Residency,
     traces?: WorkSpans
   ) {
@@ -178,11 +178,11 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     if (typeof accepted === 'string' || !('type' in accepted)) return accepted
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request))
       return 'large'
-    if (send) turn.dedupeRows = appendItem(turn.dedupeRows, { ...send, taskId })
+    if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
     if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     sendToActor(this.#root, accepted)
-    this.#host.hurry(taskId)
+    this.#host.stopThrottling(taskId)
     return undefined
   }
 
@@ -242,7 +242,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   run(effect: Effect): void {
-    this.#host.runInTime(effect)
+    this.#host.runThrottled(effect)
   }
 
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
@@ -315,7 +315,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     for (const input of turn.worksToStart) this.#host.begin(input)
     for (const taskId of turn.changedTasks) this.#save(taskId, turn)
     const saved = savedContext(this.#root, this.#saved)
-    const { rows, log, dedupeRows: sends, journal, webhooks } = turn
+    const { rows, log, deduplicationRows: sends, journal, webhooks } = turn
     const isNew = this.commits === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if (
       (isNew || saved.snapshot === this.#saved?.snapshot) &&
@@ -368,14 +368,14 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   publish(turn: Turn): void {
-    const { feeds, metering, webhooks } = this.#services
+    const { subscriptions, metering, webhooks } = this.#services
     this.#host.traces?.addEvents(turn)
     metering.committed(this.key, turn)
     if (turn.commit) this.owner.committed(turn.commit, this)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     this.tasks.releaseEnded(turn)
     for (const taskId of turn.changedTasks) {
-      if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))
+      if (subscriptions.has(taskId)) subscriptions.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))
       if (webhooks?.has(taskId)) webhooks.advance(taskId, turn.rowOf(taskId).generation)
     }
   }

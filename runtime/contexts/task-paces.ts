@@ -31,7 +31,7 @@ interface Pace {
 }
 
 /**
- * Slows tasks whose charts go round at once for ever. A turn is hasty if nothing but the chart's own haste caused it:
+ * Throttles tasks whose charts loop without a delay. A turn is hasty if nothing but the chart's own haste caused it:
  * an actor that ended at once, or an event without a delay. A task with more hasty turns than `limits.hastyTurns`
  * within a second waits before the next, 10 ms at first, then twice as long each time, up to a second. A message of a
  * client, or a second without a hasty turn, ends that.

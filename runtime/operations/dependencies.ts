@@ -16,12 +16,12 @@ import type { Membership } from './cluster.ts'
 export interface OperationServices {
   readonly store: Store
   readonly contexts: ContextRegistry
-  readonly feeds: TaskSubscriptions
+  readonly subscriptions: TaskSubscriptions
   readonly clock: Clock
   readonly ids: Ids
   readonly limits: Limits
   readonly metering: Metering
-  readonly sendsUnderWay: PendingSends
+  readonly pendingSends: PendingSends
   readonly connections: ConnectionNames
   /** Whether messages are deduplicated even if the client does not ask for it. */
   readonly dedupe: boolean

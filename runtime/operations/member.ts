@@ -42,12 +42,12 @@ export function memberOf(
     run: async (name, request, shard, signal) => MAKE[name](services(), request as never, shard, signal),
     contextOf,
     listen(taskId, listener) {
-      const { feeds } = services()
-      feeds.listen(taskId, listener)
-      return () => feeds.leave(taskId, listener)
+      const { subscriptions } = services()
+      subscriptions.listen(taskId, listener)
+      return () => subscriptions.leave(taskId, listener)
     },
-    publish: (taskId, events) => services().feeds.publish(taskId, events),
-    advance: (taskId, generation) => services().feeds.advance(taskId, generation),
+    publish: (taskId, events) => services().subscriptions.publish(taskId, events),
+    advance: (taskId, generation) => services().subscriptions.advance(taskId, generation),
     generationOf: async (scope, taskId) =>
       (await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))?.generation,
     gained(isContinued) {

@@ -23,7 +23,7 @@ import type { OperationServices } from './dependencies.ts'
  * Terms of a message. `extensions`: the author's extensions that the client has activated. `details`: metadata and
  * configuration of the request.
  */
-export interface SendTerms extends EventOptions {
+export interface RouteOptions extends EventOptions {
   readonly extensions: readonly string[]
   readonly details: RequestDetails | undefined
   readonly connection?: CallContext['connection']
@@ -60,7 +60,7 @@ export function routeMessage(
   services: OperationServices,
   scope: Scope,
   message: Message,
-  terms: SendTerms
+  terms: RouteOptions
 ): Promise<MessageOutcome> {
   const { taskId } = message
   const named = questionNamedBy(message)
@@ -96,7 +96,7 @@ async function request(
   services: OperationServices,
   key: ContextKey,
   { message, taskId, arrived }: Request,
-  { send, webhook, extensions, details, trace, signal, connection, waits }: SendTerms,
+  { send, webhook, extensions, details, trace, signal, connection, waits }: RouteOptions,
   live: LiveContext = services.contexts.create(key, connection)
 ): Promise<MessageOutcome> {
   services.contexts.freeMemoryFor(live)
@@ -131,8 +131,8 @@ export function withdraw(
   { contexts, cluster, ids }: OperationServices,
   key: ContextKey,
   message: Message,
-  send: SendTerms['send'],
-  connection: SendTerms['connection']
+  send: RouteOptions['send'],
+  connection: RouteOptions['connection']
 ): Promise<string> {
   const taskId = cluster ? cluster.taskId(key) : ids()
   return withLostRaceRetry(
@@ -150,7 +150,7 @@ async function continueTask(
   services: OperationServices,
   scope: Scope,
   message: Message & { taskId: string },
-  terms: SendTerms,
+  terms: RouteOptions,
   named: string | undefined
 ): Promise<RoutedMessage> {
   const { store, contexts } = services

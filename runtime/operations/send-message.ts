@@ -8,7 +8,7 @@ import type { Budget } from '../access/call-context.ts'
 import { requestDetailsOf } from '../authoring/work-arguments.ts'
 import { completedOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { EventOptions } from '../contexts/external-events.ts'
-import { sendOf } from '../store/rows.ts'
+import { deduplicationKeyOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
 import { eventBytes, LARGE_BYTES, type OpenedStream, toWireTask } from '../streams/task-stream.ts'
@@ -49,7 +49,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
         })
       call.signal?.throwIfAborted()
     }
-    // An interrupted task may have resumed since.
+    // The task in memory is the answer only if it has ended, and no message can have reached it; else it may have moved on.
     const known =
       waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
         ? undefined
@@ -131,7 +131,7 @@ function routeOnce(
   }
   if (taskName) return routeByClientName(services, scope, message, taskName, terms)
   if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
-  const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
+  const send = deduplicationKeyOf(message, clock.now(), limits.sendsRememberedMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))
 }
 

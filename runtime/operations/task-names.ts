@@ -5,13 +5,13 @@ import type { CancelTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { CallContext, TaskName } from '../access/call-context.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
-import { type DeduplicationKey, taskNameKey, type Scope } from '../store/rows.ts'
+import { type DeduplicationKey, taskNameKeyOf, type Scope } from '../store/rows.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
 import type { ShardSelector } from './cluster.ts'
 import { runOnOwner } from './deliver.ts'
 import type { OperationServices, PendingSends } from './dependencies.ts'
-import { otherContext, type MessageOutcome, routeMessage, type SendTerms, withdraw } from './route-message.ts'
+import { otherContext, type MessageOutcome, routeMessage, type RouteOptions, withdraw } from './route-message.ts'
 import { cancelTask } from './tasks.ts'
 
 /** The target of a name: its newest task, or the agent's answer if there was no task. */
@@ -29,7 +29,7 @@ export async function lookUpName(
   scope: Scope,
   name: string
 ): Promise<LookedUp | undefined> {
-  const isPending = isUnderWay(services.sendsUnderWay, scope, taskNameKey(name, 0, 0).key)
+  const isPending = isUnderWay(services.pendingSends, scope, taskNameKeyOf(name, 0, 0).key)
   return (await readNamed(services, scope, name)) ?? (isPending ? { isAnswered: false } : undefined)
 }
 
@@ -40,7 +40,7 @@ async function readNamed(
   name: string
 ): Promise<NamedTask | undefined> {
   const atMs = clock.now()
-  const row = await store.readSend(scope, taskNameKey(name, atMs, 0).key)
+  const row = await store.readSend(scope, taskNameKeyOf(name, atMs, 0).key)
   return row && row.expiresAtMs > atMs ? row : undefined
 }
 
@@ -54,13 +54,13 @@ export async function routeByClientName(
   scope: Scope,
   message: Message,
   { name, continuesAfter }: TaskName,
-  terms: Omit<SendTerms, 'send'>
+  terms: Omit<RouteOptions, 'send'>
 ): Promise<MessageOutcome> {
-  const { clock, limits, sendsUnderWay } = services
-  const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
+  const { clock, limits, pendingSends } = services
+  const send = taskNameKeyOf(name, clock.now(), limits.taskNamesRememberedMs)
   const open = (more: Partial<Message> = {}) =>
     routeMessage(services, scope, { ...message, ...more }, { ...terms, send })
-  return oneAtATime(sendsUnderWay, scope, send, async () => {
+  return oneAtATime(pendingSends, scope, send, async () => {
     const named = await readNamed(services, scope, name)
     const taskId = named && 'taskId' in named ? named.taskId : name
     const last = named && 'reply' in named ? answered(named.reply) : await taskFor(services, scope, taskId)
@@ -123,9 +123,9 @@ export function withdrawHere(
   { scope, name, message }: NameToCancel,
   connection?: CallContext['connection']
 ): Promise<string> {
-  const { clock, limits, sendsUnderWay } = services
-  const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
-  return oneAtATime(sendsUnderWay, scope, send, async () => {
+  const { clock, limits, pendingSends } = services
+  const send = taskNameKeyOf(name, clock.now(), limits.taskNamesRememberedMs)
+  return oneAtATime(pendingSends, scope, send, async () => {
     const named = await readNamed(services, scope, name)
     if (!named || 'taskId' in named) return named?.taskId ?? name
     const { contextId } = answered(named.reply)
@@ -172,7 +172,7 @@ export async function sendOnce(
   route: () => Promise<MessageOutcome>
 ): Promise<MessageOutcome> {
   return oneAtATime(
-    services.sendsUnderWay,
+    services.pendingSends,
     scope,
     send,
     async () => (await outcomeBefore(services, scope, send, signal)) ?? route()

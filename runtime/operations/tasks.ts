@@ -311,18 +311,18 @@ export async function erase(
   {
     store,
     contexts,
-    feeds,
+    subscriptions,
     push
-  }: { store: Store; contexts: ContextRegistry; feeds: TaskSubscriptions; push?: Push | undefined },
+  }: { store: Store; contexts: ContextRegistry; subscriptions: TaskSubscriptions; push?: Push | undefined },
   whose: Erasure,
   eraseRows = () => store.erase(whose)
 ): Promise<boolean> {
   return contexts.withhold(whose, async () => {
     const wasThere = await eraseRows()
     await push?.webhooks.erased(whose)
-    for (const taskId of feeds.tasksOf(whose)) {
+    for (const taskId of subscriptions.tasksOf(whose)) {
       const stored = await store.readTask(whose, taskId, { historyLength: 0, artifacts: false })
-      if (!stored) feeds.end(whose, taskId, taskNotFound(taskId))
+      if (!stored) subscriptions.end(whose, taskId, taskNotFound(taskId))
     }
     return wasThere
   })

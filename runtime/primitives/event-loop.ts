@@ -17,25 +17,25 @@ let isBusy = false
  * throw.
  */
 export function afterThisTick(callback: () => void): void {
-  afterTurns(1, callback)
+  afterRounds(1, callback)
 }
 
 /**
  * Calls back after this many rounds, 1 being the end of this one. It calls back earlier after a round in which no
  * callback was added, so that an idle server does not delay answers.
  */
-export function afterTurns(turns: number, callback: () => void): void {
+export function afterRounds(turns: number, callback: () => void): void {
   isBusy = true
-  if (rounds.length === 0) setImmediate(endTurn)
+  if (rounds.length === 0) setImmediate(endRound)
   while (rounds.length < turns) rounds.push(NONE)
   rounds[turns - 1] = appendItem(rounds[turns - 1] as Callbacks, callback)
 }
 
-/** The promise of {@link turnEnd} in this round. */
+/** The promise of {@link roundEnd} in this round. */
 let ending: Promise<void> | undefined
 
 /** Resolves when {@link afterThisTick} would call back. All callers of a round have one promise. */
-export function turnEnd(): Promise<void> {
+export function roundEnd(): Promise<void> {
   return (ending ??= new Promise(resolve =>
     afterThisTick(() => {
       ending = undefined
@@ -44,10 +44,10 @@ export function turnEnd(): Promise<void> {
   ))
 }
 
-function endTurn(): void {
+function endRound(): void {
   const callbacks = isBusy ? (rounds.shift() as Callbacks) : rounds.splice(0).flat()
   isBusy = false
-  if (rounds.length > 0) setImmediate(endTurn)
+  if (rounds.length > 0) setImmediate(endRound)
   for (const callback of callbacks) callback()
 }
 

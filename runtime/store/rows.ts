@@ -21,7 +21,7 @@ export interface DeduplicationKey {
 export type SendRow = DeduplicationKey & ({ readonly taskId: string } | { readonly reply: Message })
 
 /** The deduplication key of a client's message. */
-export function sendOf(message: Message, atMs: number, rememberedMs: number): DeduplicationKey {
+export function deduplicationKeyOf(message: Message, atMs: number, rememberedMs: number): DeduplicationKey {
   const { messageId, taskId, contextId } = message
   const address =
     taskId === undefined ? (contextId === undefined ? ['none'] : ['context', contextId]) : ['task', taskId]
@@ -33,7 +33,7 @@ export function sendOf(message: Message, atMs: number, rememberedMs: number): De
  * The key of a client's name for a task: its row says which task that is. The fingerprint is empty, since messages to a
  * name are not deduplicated.
  */
-export function taskNameKey(name: string, atMs: number, rememberedMs: number): DeduplicationKey {
+export function taskNameKeyOf(name: string, atMs: number, rememberedMs: number): DeduplicationKey {
   return { key: JSON.stringify([name, 'name']), fingerprint: '', atMs, expiresAtMs: atMs + rememberedMs }
 }
 

@@ -2,7 +2,7 @@ import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Budget } from '../access/call-context.ts'
 import type { Limits } from '../access/limits.ts'
-import { memoizePerTick, turnEnd } from '../primitives/event-loop.ts'
+import { memoizePerTick, roundEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, MessageRow, ReadOptions, Store, StoredTask, TaskEvent } from '../store/store.ts'
@@ -11,8 +11,11 @@ import type { ReadResult, TaskTail } from './task-tail.ts'
 
 export type { ReadResult as Seen } from './task-tail.ts'
 
+/** How many events of a stream are sent in one round of the event loop, before other work. */
+export const EVENTS_PER_ROUND = 32
+
 /** Options of a call for the events of its stream. */
-interface StreamTerms {
+interface StreamOptions {
   /** Whether events have their generation in metadata. */
   readonly reliable: boolean
   /** Called with the generation of each event, just before the stream gives it. */
@@ -22,7 +25,7 @@ interface StreamTerms {
 /** Contents of a stream: `first`, then the events of the tail in wire form. */
 export interface OpenedStream {
   readonly first?: StreamResponse
-  readonly following?: { readonly tail: TaskTail; readonly call: StreamTerms }
+  readonly following?: { readonly tail: TaskTail; readonly call: StreamOptions }
 }
 
 /**
@@ -218,7 +221,7 @@ export async function loadWholeTask(
     const piece = await store.readTaskMessages(scope, task.id, messages.length, PIECE_BYTES)
     if (piece.length === 0) return undefined
     messages.push(...piece.slice(0, large.messages - messages.length))
-    await turnEnd()
+    await roundEnd()
   }
   let next = 0
   for await (const piece of eventPieces(store, scope, task.id, generation))
@@ -250,7 +253,7 @@ export async function* eventPieces(
     // The caller may leave before it is awaited.
     next?.catch(() => {})
     yield piece
-    if (next) await turnEnd()
+    if (next) await roundEnd()
   }
 }
 

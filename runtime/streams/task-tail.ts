@@ -13,7 +13,7 @@ export type ReadResult = Promise<void> | false | undefined
 
 /** Sources of a tail's events. */
 export interface TailSources {
-  readonly feeds: TaskSubscriptions
+  readonly subscriptions: TaskSubscriptions
   readonly store: Pick<Store, 'readEvents'>
   /** Maximum events buffered in memory. */
   readonly limits: { readonly bufferedEvents: number }
@@ -54,7 +54,7 @@ export class TaskTail implements FeedListener {
     this.contextId = contextId
     this.#sources = sources
     this.#taskId = taskId
-    sources.feeds.listen(taskId, this)
+    sources.subscriptions.listen(taskId, this)
     this.#leaveSignal = signal && onAbort(signal, () => this.end())
     if (signal?.aborted) this.end()
   }
@@ -109,7 +109,7 @@ export class TaskTail implements FeedListener {
   end(): void {
     if (!this.#open) return
     this.#open = false
-    this.#sources.feeds.leave(this.#taskId, this)
+    this.#sources.subscriptions.leave(this.#taskId, this)
     this.#leaveSignal?.()
     this.#rouse()
   }

@@ -3,7 +3,7 @@ import {
   type CallAnswer,
   type WireCaller,
   type Stream,
-  type WireTerms
+  type WireParameters
 } from '../../adapters/conformance/callers/caller.ts'
 import type { EmittedContent } from '../../adapters/conformance/emitted.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
@@ -21,7 +21,7 @@ type More = Partial<Message>
 /** A caller with a method for what rows ask most. `terms` are those of each call. */
 export interface Client {
   readonly caller: WireCaller
-  call(method: OperationMethod, params: object, terms?: WireTerms): Promise<CallAnswer>
+  call(method: OperationMethod, params: object, terms?: WireParameters): Promise<CallAnswer>
   send(text: string, more?: More, configuration?: SendMessageConfiguration): Promise<SendMessageResponse>
   /** Sends, and gives the task of the answer. */
   task(text: string, more?: More, configuration?: SendMessageConfiguration): Promise<Task>
@@ -31,9 +31,9 @@ export interface Client {
   list(params: ListTasksRequest): Promise<ListTasksResponse>
   cancel(id: string): Promise<Task>
   stream(text: string, more?: More, configuration?: SendMessageConfiguration): Stream
-  subscribe(id: string, terms?: WireTerms): Stream
+  subscribe(id: string, terms?: WireParameters): Stream
   /** What a call is refused with. Throws if it is not. */
-  refusal(method: OperationMethod, params: object, terms?: WireTerms): Promise<WireRefusal>
+  refusal(method: OperationMethod, params: object, terms?: WireParameters): Promise<WireRefusal>
 }
 
 /** Wraps a caller; all that it hears is added to `heard`. */
@@ -43,7 +43,7 @@ export function clientOf(caller: WireCaller, heard: EmittedContent[]): Client {
     heard.push({ method, streamed: false, value: answer.result })
     return answer
   }
-  const stream = (method: OperationMethod, params: object, terms?: WireTerms): Stream => {
+  const stream = (method: OperationMethod, params: object, terms?: WireParameters): Stream => {
     const { next, leave } = caller.stream(method, params, terms)
     const noted = async () => {
       const value = await next()

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { WireCaller, WireTerms } from '../../adapters/conformance/callers/caller.ts'
+import type { WireCaller, WireParameters } from '../../adapters/conformance/callers/caller.ts'
 import type { EmittedContent } from '../../adapters/conformance/emitted.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
@@ -16,8 +16,8 @@ export interface Site extends Started {
   /** Commits until now. */
   readonly commits: () => number
   /** A client of its own. */
-  open(terms?: WireTerms): Promise<Client>
-  caller(terms?: WireTerms): Promise<WireCaller>
+  open(terms?: WireParameters): Promise<Client>
+  caller(terms?: WireParameters): Promise<WireCaller>
 }
 
 /** What rows are tried on: a binding, an obedient agent that is served over it, and a client. */
@@ -52,7 +52,7 @@ async function openSite(
   const { store, commits } = countingStore(options.store)
   const started = start(t, definition, { ...options, store })
   const address = await binding.serve(t, started.runtime)
-  const caller = (terms?: WireTerms) => binding.open(t, address, terms)
+  const caller = (terms?: WireParameters) => binding.open(t, address, terms)
   return { ...started, address, commits, caller, open: async terms => clientOf(await caller(terms), heard) }
 }
 

@@ -29,7 +29,7 @@ export const adapterFaults: readonly Fault[] = [
   {
     name: 'a stream over WebSocket sends no end',
     file: CONNECTION,
-    find: `this.#outbox.send(streamEndFrame(id), 'next turn')`,
+    find: `this.#outbox.send(streamEndFrame(id), 'next round')`,
     replace: ''
   },
   { name: 'a stream over WebSocket is not canceled', file: CONNECTION, find: '?.stop?.abort()', replace: '?.stop' },
@@ -86,8 +86,8 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a large body is parsed at once',
     file: 'adapters/http/parameters.ts',
     unit: 'test/adapters/entry/reading.test.ts',
-    find: '    await turnEnd()\n    const turn = call.parsingTurn()\n    if (turn) await turn\n',
-    replace: '    await turnEnd()\n'
+    find: '    await roundEnd()\n    const turn = call.parsingTurn()\n    if (turn) await turn\n',
+    replace: '    await roundEnd()\n'
   },
   {
     name: 'a caller pays for reads while nobody else waited',

@@ -102,7 +102,7 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a context whose commits are refused reloads at once',
     file: 'runtime/contexts/context-registry.ts',
     unit: 'test/runtime/commits/commits.test.ts',
-    find: "reason === 'refused' ? awayAfter(broken, clock.now() - sinceMs) : 0",
+    find: "reason === 'refused' ? reloadDelayAfter(broken, clock.now() - sinceMs) : 0",
     replace: '0'
   },
   {

@@ -1,7 +1,7 @@
 import { createRuntime, type Runtime } from '../../../runtime/index.ts'
 import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
-import { inspectorWith } from '../../inspector/inspector.ts'
+import { inspectorWith } from '../../inspector/inspect.ts'
 import { serveMetrics, type ServedMetrics } from '../../serve/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import type { PortBinding, SideApp } from '../../serve/side-app.ts'

@@ -65,8 +65,8 @@ export async function* withoutStream(
 }
 
 /**
- * The task as it is, then its events: the agent has fewer than were read before, as after a restored backup. They come
- * without their generations, which had been given to other events, so that no reader mistakes them for known ones.
+ * Restarts a stream after the agent lost events, as after a restored backup: the task, then its events. They have no
+ * generations, because the agent gives numbers again that this reader has seen for other events.
  */
 async function* anew(
   { calls, frame: { params, trace }, signal }: StreamContext,

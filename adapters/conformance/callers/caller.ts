@@ -11,7 +11,7 @@ import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { currentHeaders, type PlacedOptions } from '../../client/options.ts'
 
 /** The terms of a call. */
-export interface WireTerms {
+export interface WireParameters {
   /** `A2A-Version`; empty: none is sent. Default: that of the caller. */
   readonly version?: string
   readonly extensions?: readonly string[]
@@ -28,8 +28,8 @@ export interface WireTerms {
 /** A minimal client. Its params and results are unvalidated wire JSON. */
 export interface WireCaller {
   /** Calls an operation. Rejects with a {@link WireRefusal}, or with another error if the answer is not A2A. */
-  call(method: OperationMethod, params: object, terms?: WireTerms): Promise<CallAnswer>
-  stream(method: OperationMethod, params: object, terms?: WireTerms): Stream
+  call(method: OperationMethod, params: object, terms?: WireParameters): Promise<CallAnswer>
+  stream(method: OperationMethod, params: object, terms?: WireParameters): Stream
   /** Sends text unchanged, on bindings with JSON-RPC envelopes, and returns the response. */
   readonly raw?: (text: string) => Promise<Record<string, unknown>>
   close(): void
@@ -88,7 +88,7 @@ export class WireRefusal extends Error {
 }
 
 /** The headers for terms (§3.2.6). The name of the extensions header depends on the version. */
-export function termsHeaders(terms: WireTerms, extensionsHeader = 'a2a-extensions'): Record<string, string> {
+export function termsHeaders(terms: WireParameters, extensionsHeader = 'a2a-extensions'): Record<string, string> {
   const { version = '', extensions = [], parameters = {} } = terms
   return {
     ...(version !== '' && { 'a2a-version': version }),
@@ -99,7 +99,7 @@ export function termsHeaders(terms: WireTerms, extensionsHeader = 'a2a-extension
 }
 
 /** The identity of the caller, for the URL and the headers of a request. */
-export function accessOf({ access = {}, credentials }: WireTerms): PlacedOptions {
+export function accessOf({ access = {}, credentials }: WireParameters): PlacedOptions {
   if (credentials === undefined) return access
   return credentials === '' ? {} : { headers: { authorization: `Bearer ${credentials}` } }
 }

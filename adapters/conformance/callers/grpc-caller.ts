@@ -7,7 +7,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import { grpcTargetOf, statusDetailsOf } from '../../client/transports/official/grpc.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
-import { type WireCaller, termsHeaders, WireRefusal, type WireTerms } from './caller.ts'
+import { type WireCaller, termsHeaders, WireRefusal, type WireParameters } from './caller.ts'
 
 checkPackages(['@a2a-js/sdk', '@bufbuild/protobuf', '@grpc/grpc-js'])
 
@@ -60,12 +60,12 @@ type Method = (
  * A gRPC client (§10) with the messages of the official SDK. `url` is `host:port`; without TLS if the host is this
  * machine.
  */
-export function grpcCaller(url: string, usual: WireTerms): WireCaller {
+export function grpcCaller(url: string, usual: WireParameters): WireCaller {
   const Client = grpc.makeGenericClientConstructor(A2AService, 'A2AService')
   const { target, isPlain } = grpcTargetOf(url)
   const client = new Client(target, isPlain ? grpc.credentials.createInsecure() : grpc.credentials.createSsl())
   const methods = client as unknown as Readonly<Record<OperationName, Method>>
-  const metadataOf = (terms: WireTerms) => {
+  const metadataOf = (terms: WireParameters) => {
     const metadata = new grpc.Metadata()
     for (const [name, value] of Object.entries(termsHeaders({ ...usual, ...terms }))) metadata.set(name, value)
     return metadata

@@ -2,18 +2,18 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { isJsonType, mediaType } from '../../client/transports/body.ts'
 import { objectMembersOf } from '../requirements/needs.ts'
-import { accessOf, type WireCaller, termsHeaders, type Note, type WireTerms, ignoreFinding } from './caller.ts'
+import { accessOf, type WireCaller, termsHeaders, type Note, type WireParameters, ignoreFinding } from './caller.ts'
 import { asItIs, exchange, type HttpAnswer, restRefusal, resultOf, type Translation } from './exchange.ts'
 
 /** A client over JSON-RPC and HTTP (§9), in a version of A2A. */
 export function jsonRpcCaller(
   url: string,
-  usual: WireTerms,
+  usual: WireParameters,
   note: Note = ignoreFinding,
   { extensionsHeader, ...translation }: Translation = asItIs
 ): WireCaller {
   let lastId = 0
-  const post = (body: string, terms: WireTerms) => {
+  const post = (body: string, terms: WireParameters) => {
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
@@ -21,7 +21,7 @@ export function jsonRpcCaller(
     }
     return exchange(url, { method: 'POST', body, headers, signal: terms.cut ?? null }, accessOf({ ...usual, ...terms }))
   }
-  const ask = async (method: string, params: unknown, terms: WireTerms) => {
+  const ask = async (method: string, params: unknown, terms: WireParameters) => {
     lastId += 1
     // Alternates between both types of request ids.
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
@@ -110,12 +110,12 @@ const ROUTES: Readonly<Record<OperationMethod, Route>> = {
 /** A REST client, in a version of A2A. `address`: the base URL without a trailing slash. */
 export function restCaller(
   address: string,
-  usual: WireTerms,
+  usual: WireParameters,
   note: Note = ignoreFinding,
   shape: Shape = AS_IT_IS
 ): WireCaller {
   const { prefix, extendedCard, extensionsHeader } = shape
-  const ask = async (operation: OperationMethod, params: object, terms: WireTerms) => {
+  const ask = async (operation: OperationMethod, params: object, terms: WireParameters) => {
     const { verb, path, others } = placed(
       operation === 'GetExtendedAgentCard' ? ['GET', extendedCard] : ROUTES[operation],
       params

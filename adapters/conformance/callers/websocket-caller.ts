@@ -5,7 +5,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { SERVICE_PARAMETERS, WEBSOCKET_SUBPROTOCOL } from '../../../machines/protocol/uris.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 import { currentAddress } from '../../client/options.ts'
-import { accessOf, type WireCaller, termsHeaders, type Note, type WireTerms, ignoreFinding } from './caller.ts'
+import { accessOf, type WireCaller, termsHeaders, type Note, type WireParameters, ignoreFinding } from './caller.ts'
 import { asItIs, resultOf, type RpcResponse, type Translation } from './exchange.ts'
 
 /**
@@ -14,7 +14,7 @@ import { asItIs, resultOf, type RpcResponse, type Translation } from './exchange
  */
 export function webSocketCaller(
   url: string,
-  usual: WireTerms,
+  usual: WireParameters,
   note: Note = ignoreFinding,
   translation: Translation = asItIs
 ): WireCaller {
@@ -25,7 +25,7 @@ export function webSocketCaller(
       socket = new FrameSocket(currentAddress(url, accessOf(usual)), termsHeaders(usual, translation.extensionsHeader))
     return socket
   }
-  const begin = (method: string, params: unknown, terms: WireTerms) => {
+  const begin = (method: string, params: unknown, terms: WireParameters) => {
     lastId += 1
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
     const given = {

@@ -6,7 +6,7 @@ import { message } from '../../../machines/protocol/codec/message.ts'
 import { type ErrorCode, ERRORS } from '../../../machines/protocol/errors.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from '../../../machines/protocol/security.ts'
 import type { Binding } from '../../client/card/bindings.ts'
-import type { WireRefusal, WireTerms } from '../callers/caller.ts'
+import type { WireRefusal, WireParameters } from '../callers/caller.ts'
 
 /** The prerequisites of requirements, with the reason for skipping if one is missing. */
 export const NEEDS = {
@@ -133,7 +133,7 @@ export function expectedErrorText(code: ErrorCode): string {
 }
 
 /** The unusual terms of a call. */
-export function termsText({ version, extensions, credentials }: WireTerms): string {
+export function termsText({ version, extensions, credentials }: WireParameters): string {
   const terms = [
     ...(version === undefined ? [] : [version === '' ? 'without A2A-Version' : `A2A-Version: ${version}`]),
     ...(extensions === undefined ? [] : [`A2A-Extensions: ${extensions.join(', ')}`]),

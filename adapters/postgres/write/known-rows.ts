@@ -17,7 +17,7 @@ import {
 /** The size of each LRU cache of rows, so that the next commit of a context need not read them. */
 const KEPT_ROWS = 4096
 
-/** A LATERAL, for the reason of `READS`. */
+/** LATERAL, as in `read/statements.ts`. */
 export const READ_CONTEXTS = {
   name: 'taskchart_known_contexts',
   text: `SELECT c.* FROM unnest($1::text[], $2::text[], $3::text[]) AS n (tenant, principal, context_id) CROSS JOIN LATERAL (

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { afterTurns } from '../../../runtime/primitives/event-loop.ts'
+import { afterRounds } from '../../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import type { Erasure, SweepBounds } from '../../../runtime/store/store.ts'
 import type { StoreChange, Changed, CommitRows, WebhookChange } from '../../rows/commit-rows.ts'
@@ -25,7 +25,7 @@ const ERASE = { name: 'taskchart_erase', text: 'SELECT erase_rows($1, $2, $3, $4
  */
 const ROUNDS_BETWEEN = 4
 
-/** The commits and changes that wait for their turn. */
+/** A change that is written in order with the commits: all but sweeps, which `Sweeper` runs. */
 export type OrderedChange = Exclude<StoreChange, { readonly sweep: unknown }>
 
 /** The result of a commit: whether it won its race, or its error. */
@@ -100,7 +100,7 @@ export class Writer {
   #schedule(rounds = 1): void {
     if (this.#isScheduled || this.#running) return
     this.#isScheduled = true
-    afterTurns(rounds, () => {
+    afterRounds(rounds, () => {
       this.#isScheduled = false
       this.#running = this.#write(this.#queue.take() as WriteBatch).finally(() => {
         this.#running = undefined

@@ -16,26 +16,26 @@ const MEBIBYTE = 1024 * 1024
 /** The parser of ws, which is missing in its types. */
 const { Receiver } = ws as unknown as { readonly Receiver: new (options: object) => Writable }
 
-await t.test('a deferrable frame leaves with the next turn, or with an urgent one', async t => {
+await t.test('a deferrable frame leaves with the next round, or with an urgent one', async t => {
   const flushes: string[][] = []
   const stream = { writableLength: 0, write: (bytes: Buffer) => flushes.push(textsIn(bytes)) }
   const socket = { readyState: 1, OPEN: 1 }
   const outbox = new Outbox(socket as never, stream as never, new ReadPause(socket as never), new TestClock())
   const turn = () => new Promise<void>(afterThisTick)
-  outbox.send('event', 'next turn')
+  outbox.send('event', 'next round')
   await turn()
   t.strictSame(flushes, [])
   await turn()
   t.strictSame(flushes, [['event']])
-  outbox.send('event 2', 'next turn')
+  outbox.send('event 2', 'next round')
   outbox.send('answer')
-  outbox.send('event 3', 'next turn')
+  outbox.send('event 3', 'next round')
   await turn()
   t.strictSame(flushes, [['event'], ['event 2', 'answer', 'event 3']])
   await turn()
   await turn()
   t.equal(flushes.length, 2)
-  outbox.send('event 4', 'next turn')
+  outbox.send('event 4', 'next round')
   outbox.send('answer 2', 'now')
   t.strictSame(flushes[2], ['event 4', 'answer 2'])
 })

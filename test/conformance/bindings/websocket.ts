@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { WireCaller, WireTerms } from '../../../adapters/conformance/callers/caller.ts'
+import type { WireCaller, WireParameters } from '../../../adapters/conformance/callers/caller.ts'
 import type { Translation } from '../../../adapters/conformance/callers/exchange.ts'
 import { webSocketCaller } from '../../../adapters/conformance/callers/websocket-caller.ts'
 import type { Binding } from '../binding.ts'
@@ -17,7 +17,7 @@ export const webSocket: Binding = {
 export async function openWebSocket(
   t: Test,
   address: string,
-  usual: WireTerms,
+  usual: WireParameters,
   translation?: Translation
 ): Promise<WireCaller> {
   const caller = webSocketCaller(address.replace('http', 'ws'), usual, undefined, translation)

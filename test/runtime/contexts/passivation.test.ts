@@ -464,7 +464,7 @@ await t.test('five hundred finished tasks leave no context, actor, timer or list
   await until(async () => (await agent.store.readWakes(1, { atMs: 0, taskId: '' })).length === 0)
   await rest()
   t.equal(agent.contexts.size, 10)
-  t.strictSame([running, agent.clock.pending, agent.feeds.size, agent.log.length], [0, 0, 0, 0])
+  t.strictSame([running, agent.clock.pending, agent.subscriptions.size, agent.log.length], [0, 0, 0, 0])
   for (const id of ids)
     if ((await agent.store.readTask(anyone, id))?.task.status.state !== 'TASK_STATE_COMPLETED') t.fail(id)
 })
@@ -479,7 +479,7 @@ await t.test('a closed context accepts nothing more, and informs waiting calls',
     logger: recordingLogger().logger,
     limits: defaultLimits,
     metering: metering(memoryStore()),
-    feeds: new TaskSubscriptions(),
+    subscriptions: new TaskSubscriptions(),
     loads: new TaskLoads({ store: memoryStore(), logger: recordingLogger().logger, limits: defaultLimits }),
     logic: contextLogic(agent),
     agent,
@@ -522,7 +522,7 @@ await t.test('entries that work journals after its context has closed are droppe
       logger: recordingLogger().logger,
       limits: defaultLimits,
       metering: metering(store),
-      feeds: new TaskSubscriptions(),
+      subscriptions: new TaskSubscriptions(),
       loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }),
       logic: contextLogic(agent),
       agent,

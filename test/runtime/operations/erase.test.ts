@@ -220,7 +220,11 @@ await t.test('a context that is not in memory is erased with its wake', async t 
   t.equal(await agent.store.readTask({ tenant: '', principal: 'anonymous' }, id), undefined)
   agent.clock.increment(2000)
   await rest()
-  t.strictSame([agent.clock.pending, agent.feeds.size, agent.log.length], [0, 0, 1], 'only the remaining one was woken')
+  t.strictSame(
+    [agent.clock.pending, agent.subscriptions.size, agent.log.length],
+    [0, 0, 1],
+    'only the remaining one was woken'
+  )
 })
 
 await t.test("an erase waits for a context's load, and later calls start with a new one", async t => {

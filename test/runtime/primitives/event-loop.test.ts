@@ -1,5 +1,5 @@
 import t from 'tap'
-import { afterTurns, afterThisTick } from '../../../runtime/primitives/event-loop.ts'
+import { afterRounds, afterThisTick } from '../../../runtime/primitives/event-loop.ts'
 
 await t.test('a callback after some turns waits only while others arrive', async t => {
   for (const [company, waited] of [
@@ -9,7 +9,7 @@ await t.test('a callback after some turns waits only while others arrive', async
   ] as const) {
     let turns = 0
     const called: number[] = []
-    afterTurns(5, () => called.push(turns))
+    afterRounds(5, () => called.push(turns))
     while (called.length === 0) {
       if (turns < company) afterThisTick(() => {})
       await new Promise(resolve => setImmediate(resolve))
@@ -21,8 +21,8 @@ await t.test('a callback after some turns waits only while others arrive', async
 
 await t.test('callbacks for the end of a turn run in order, and nested ones later', async t => {
   const called: string[] = []
-  const ended = new Promise<void>(resolve => afterTurns(3, resolve))
-  afterTurns(2, () => called.push('second turn'))
+  const ended = new Promise<void>(resolve => afterRounds(3, resolve))
+  afterRounds(2, () => called.push('second turn'))
   afterThisTick(() => {
     called.push('first')
     afterThisTick(() => called.push('of the first'))

@@ -192,15 +192,15 @@ await t.test('a call after closing is refused with Overloaded', async t => {
 })
 
 await t.test('ended streams and calls leave no listener, however they ended', async t => {
-  const { feeds, services } = assembled(t)
+  const { subscriptions, services } = assembled(t)
   const call = (more: CallContext = {}) => admit('sendMessage', say('a boat'), more)
   const stream = (open: () => Promise<OpenedStream>) => new TaskStream(open, error => error)
   const subscribed = (request: unknown, more: CallContext = {}) =>
     stream(() => subscribeToTask(services, admit('subscribeToTask', request, more)))
-  t.equal(feeds.size, 0)
+  t.equal(subscriptions.size, 0)
 
   const ended = await collect(stream(() => sendStreamingMessage(services, call())))
-  t.equal(feeds.size, 0, 'an ended stream')
+  t.equal(subscriptions.size, 0, 'an ended stream')
   const { id } = taskIn(ended[0])
 
   const leaving = new AbortController()
@@ -208,23 +208,23 @@ await t.test('ended streams and calls leave no listener, however they ended', as
   await next(aborted)
   const left = subscribed({ id })
   await next(left)
-  t.equal(feeds.size, 1, 'one task has a listener')
+  t.equal(subscriptions.size, 1, 'one task has a listener')
   const reading = aborted.next()
   leaving.abort()
   t.strictSame(await reading, { done: true, value: undefined }, 'a stream that is aborted just ends')
-  t.equal(feeds.size, 1)
+  t.equal(subscriptions.size, 1)
   await left.return()
-  t.equal(feeds.size, 0, 'after the abort of one and the return of the other')
+  t.equal(subscriptions.size, 0, 'after the abort of one and the return of the other')
   const disposed = subscribed({ id })
   await next(disposed)
   await disposed[Symbol.asyncDispose]()
-  t.equal(feeds.size, 0, 'a disposed stream')
+  t.equal(subscriptions.size, 0, 'a disposed stream')
 
   const gone = new AbortController()
   const unread = subscribed({ id }, { signal: gone.signal })
   await next(unread)
   gone.abort()
-  t.equal(feeds.size, 0, 'a stream that is aborted while nobody reads')
+  t.equal(subscriptions.size, 0, 'a stream that is aborted while nobody reads')
   t.ok((await unread.next()).done)
 
   const before = subscribed({ id }, { signal: AbortSignal.abort() })
@@ -233,16 +233,16 @@ await t.test('ended streams and calls leave no listener, however they ended', as
     const stream = subscribed({ id: missing }, missing === id ? { principal: 'bob' } : {})
     t.equal((await refusal(collect(stream))).code, 'TaskNotFound')
   }
-  t.equal(feeds.size, 0, 'a refused subscription')
+  t.equal(subscriptions.size, 0, 'a refused subscription')
 
   const waiter = new AbortController()
   const waiting = rejection(
     sendMessage(services, admit('sendMessage', say('red', { taskId: id }), { signal: waiter.signal }))
   )
-  await until(() => feeds.size === 1)
+  await until(() => subscriptions.size === 1)
   waiter.abort(new Error('gone'))
   t.equal((await waiting).message, 'gone')
-  t.equal(feeds.size, 0, 'an aborted waiting call')
+  t.equal(subscriptions.size, 0, 'an aborted waiting call')
 })
 
 await t.test('simultaneous reads of a stream are answered in order, and later ones end', async t => {
@@ -257,7 +257,7 @@ await t.test('simultaneous reads of a stream are answered in order, and later on
 })
 
 await t.test('a stream whose reader leaves before or during its opening ends', async t => {
-  const { feeds, services } = assembled(t)
+  const { subscriptions, services } = assembled(t)
   let opened = 0
   const stream = () =>
     new TaskStream(
@@ -276,7 +276,7 @@ await t.test('a stream whose reader leaves before or during its opening ends', a
   t.equal((await rejection(opening.throw(new Error('no more')))).message, 'no more')
   t.ok((await first).done)
   t.equal(opened, 1)
-  t.equal(feeds.size, 0)
+  t.equal(subscriptions.size, 0)
 })
 
 await t.test('a progress with metadata and no words is sent unchanged', async t => {
@@ -327,7 +327,7 @@ function painterOf(pictures: number, ready: Promise<void>) {
 /** The operations over parts that the test can look into. */
 function assembled(t: Test) {
   const agent = defineAgent({ card: { name: 'A' }, work: painter(() => new Promise(() => {})) })
-  const feeds = new TaskSubscriptions()
+  const subscriptions = new TaskSubscriptions()
   const store = memoryStore()
   const { logger } = recordingLogger()
   const shared = {
@@ -337,7 +337,7 @@ function assembled(t: Test) {
     ids: countingIds(),
     limits: defaultLimits,
     metering: metering(store),
-    feeds,
+    subscriptions,
     logger
   }
   const contexts = new ContextRegistry({
@@ -352,12 +352,12 @@ function assembled(t: Test) {
   })
   t.teardown(() => contexts.close())
   return {
-    feeds,
+    subscriptions,
     contexts,
     services: {
       ...shared,
       contexts,
-      sendsUnderWay: new ReleasingMap<never>(),
+      pendingSends: new ReleasingMap<never>(),
       connections: new ConnectionNames(),
       takesMessages: false,
       dedupe: false,

@@ -36,7 +36,7 @@ await t.test('a tail', async t => {
   const ends = ({ update }: TaskEvent) =>
     'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
   const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal) => {
-    const feeds = new TaskSubscriptions()
+    const subscriptions = new TaskSubscriptions()
     const reads: number[] = []
     const store: Store = {
       ...memoryStore(),
@@ -45,17 +45,19 @@ await t.test('a tail', async t => {
         log.filter(({ generation }) => generation > after).slice(0, most)
       )
     }
-    const tail = new TaskTail({ feeds, store, limits: { bufferedEvents: limit } }, scope, 't', { signal }).until(ends)
+    const tail = new TaskTail({ subscriptions, store, limits: { bufferedEvents: limit } }, scope, 't', {
+      signal
+    }).until(ends)
     const tell = (...events: TaskEvent[]) => {
       log.push(...events)
-      feeds.publish('t', events)
+      subscriptions.publish('t', events)
     }
-    return { feeds, tail, tell, reads, log }
+    return { subscriptions, tail, tell, reads, log }
   }
   const generations = (events: TaskEvent[]) => events.map(({ generation }) => generation)
 
   await t.test('yields events as they arrive, without reading the log', async t => {
-    const { tail, tell, reads, feeds } = tailed()
+    const { tail, tell, reads, subscriptions } = tailed()
     const reading = collect(told(tail))
     for (const n of [1, 2, 3]) {
       tell(event(n))
@@ -64,7 +66,7 @@ await t.test('a tail', async t => {
     tell(event(4, 'TASK_STATE_COMPLETED'))
     t.strictSame(generations(await reading), [1, 2, 3, 4])
     t.strictSame(reads, [])
-    t.equal(feeds.size, 0)
+    t.equal(subscriptions.size, 0)
   })
 
   await t.test("skips the reader's known events, whether sent before or after", async t => {
@@ -96,8 +98,8 @@ await t.test('a tail', async t => {
   })
 
   await t.test('waits for the next event when the log has none of the announced ones', async t => {
-    const { tail, tell, reads, feeds } = tailed()
-    feeds.publish('t', [event(3)])
+    const { tail, tell, reads, subscriptions } = tailed()
+    subscriptions.publish('t', [event(3)])
     const reading = collect(told(tail))
     await until(() => reads.length === 1)
     tell(event(1, 'TASK_STATE_COMPLETED'))
@@ -107,7 +109,7 @@ await t.test('a tail', async t => {
   await t.test("ends without an error, and removes its listener, at its signal or its reader's end", async t => {
     for (const aborts of [true, false]) {
       const stop = new AbortController()
-      const { tail, tell, feeds } = tailed([], 2, stop.signal)
+      const { tail, tell, subscriptions } = tailed([], 2, stop.signal)
       tell(event(1))
       const reading = taken(tail).then(() => taken(tail))
       await rest()
@@ -117,13 +119,13 @@ await t.test('a tail', async t => {
       tell(event(2))
       t.equal(await taken(tail), undefined)
       tail.end()
-      t.equal(feeds.size, 0)
+      t.equal(subscriptions.size, 0)
       t.equal(getEventListeners(stop.signal, 'abort').length, 0)
     }
   })
 
   await t.test('delivers events at once, and buffered ones to a busy reader', async t => {
-    const { tail, tell, feeds, reads } = tailed([], 10)
+    const { tail, tell, subscriptions, reads } = tailed([], 10)
     tell(event(1))
     const seen: number[] = []
     const gate = deferred()
@@ -145,7 +147,7 @@ await t.test('a tail', async t => {
     t.strictSame(seen, [1, 2, 3, 4, 5, 6, 7])
     await reading
     t.strictSame(reads, [])
-    t.equal(feeds.size, 0)
+    t.equal(subscriptions.size, 0)
   })
 
   await t.test('continues from the log for a reader that was busy too long', async t => {
@@ -168,7 +170,7 @@ await t.test('a tail', async t => {
 
   await t.test("reports a reader's error to the reader, not to the sender", async t => {
     for (const early of [true, false]) {
-      const { tail, tell, feeds } = tailed([], 10)
+      const { tail, tell, subscriptions } = tailed([], 10)
       if (early) tell(event(1))
       const reading = rejection(
         tail.each(() => {
@@ -179,13 +181,13 @@ await t.test('a tail', async t => {
       if (!early) t.doesNotThrow(() => tell(event(1)))
       t.equal((await reading).message, 'blind')
       tail.end()
-      t.equal(feeds.size, 0)
+      t.equal(subscriptions.size, 0)
     }
   })
 
   await t.test('sends nothing more to a reader that has finished', async t => {
     for (const early of [true, false]) {
-      const { tail, tell, feeds } = tailed([], 10)
+      const { tail, tell, subscriptions } = tailed([], 10)
       if (early) tell(event(1), event(2), event(3))
       const seen: number[] = []
       const reading = tail.each(({ generation }) => (seen.push(generation) === 2 ? false : undefined))
@@ -193,50 +195,50 @@ await t.test('a tail', async t => {
       if (!early) tell(event(1), event(2), event(3))
       await reading
       tell(event(4))
-      t.strictSame([seen, feeds.size], [[1, 2], 0])
+      t.strictSame([seen, subscriptions.size], [[1, 2], 0])
     }
   })
 
   await t.test('ends with its signal while it is read', async t => {
     const stop = new AbortController()
-    const { tail, tell, feeds } = tailed([], 2, stop.signal)
+    const { tail, tell, subscriptions } = tailed([], 2, stop.signal)
     const seen: number[] = []
     const reading = tail.each(({ generation }) => void seen.push(generation))
     tell(event(1))
     stop.abort()
     await reading
     tell(event(2))
-    t.strictSame([seen, feeds.size], [[1], 0])
+    t.strictSame([seen, subscriptions.size], [[1], 0])
   })
 
   await t.test('ends with the error of the closed feed', async t => {
-    const { tail, feeds } = tailed()
+    const { tail, subscriptions } = tailed()
     const reading = rejection(taken(tail))
     const following = tailed()
     const seeing = rejection(following.tail.each(() => undefined))
-    feeds.close(new Error('closing'))
-    following.feeds.close(new Error('closing, too'))
+    subscriptions.close(new Error('closing'))
+    following.subscriptions.close(new Error('closing, too'))
     t.equal((await reading).message, 'closing')
     t.equal((await seeing).message, 'closing, too')
-    t.equal(feeds.size, 0)
+    t.equal(subscriptions.size, 0)
   })
 
   await t.test('ends with the error of an unreadable log', async t => {
-    const { tail, feeds } = tailed()
+    const { tail, subscriptions } = tailed()
     const broken = new TaskTail(
       {
-        feeds,
+        subscriptions,
         store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) },
         limits: { bufferedEvents: 1 }
       },
       scope,
       't'
     )
-    feeds.publish('t', [event(2)])
+    subscriptions.publish('t', [event(2)])
     t.equal((await rejection(taken(broken))).message, 'disk')
     broken.end()
     tail.end()
-    t.equal(feeds.size, 0)
+    t.equal(subscriptions.size, 0)
   })
 })
 
@@ -244,7 +246,11 @@ await t.test('a consumed stream ends with its reader, and maps its errors like i
   const first = { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: 'hello' }] } }
   const failure = (error: unknown) => new Error('for its client', { cause: error })
   const tail = () =>
-    new TaskTail({ feeds: new TaskSubscriptions(), store: memoryStore(), limits: { bufferedEvents: 2 } }, scope, 't')
+    new TaskTail(
+      { subscriptions: new TaskSubscriptions(), store: memoryStore(), limits: { bufferedEvents: 2 } },
+      scope,
+      't'
+    )
   for (const enough of [true, false]) {
     const following = { tail: tail(), call: { reliable: false, numbered: undefined } }
     const stream = new TaskStream(() => (enough ? { first, following } : { first }), failure)
@@ -259,7 +265,7 @@ await t.test('a consumed stream ends with its reader, and maps its errors like i
 })
 
 await t.test('a feed informs only its listeners, and a listener may be removed twice', async t => {
-  const feeds = new TaskSubscriptions()
+  const subscriptions = new TaskSubscriptions()
   const heard: string[] = []
   const listener = (name: string) => ({
     scope: { tenant: '', principal: 'anna' },
@@ -268,17 +274,17 @@ await t.test('a feed informs only its listeners, and a listener may be removed t
     onClosed: () => void heard.push(`${name} closed`)
   })
   const [one, two, three, other] = [listener('one'), listener('two'), listener('three'), listener('other')]
-  for (const each of [one, two, three]) feeds.listen('t', each)
-  feeds.listen('u', other)
-  feeds.publish('t', [event(1)])
-  for (const each of [one, one, three, three]) feeds.leave('t', each)
-  feeds.leave('u', one)
-  feeds.leave('nobody', one)
-  feeds.publish('t', [event(2), event(3)])
-  feeds.publish('nobody', [event(1)])
-  feeds.close(new Error('x'))
+  for (const each of [one, two, three]) subscriptions.listen('t', each)
+  subscriptions.listen('u', other)
+  subscriptions.publish('t', [event(1)])
+  for (const each of [one, one, three, three]) subscriptions.leave('t', each)
+  subscriptions.leave('u', one)
+  subscriptions.leave('nobody', one)
+  subscriptions.publish('t', [event(2), event(3)])
+  subscriptions.publish('nobody', [event(1)])
+  subscriptions.close(new Error('x'))
   t.strictSame(heard, ['one 1', 'two 1', 'three 1', 'two 2', 'two closed', 'other closed'])
-  feeds.leave('t', two)
-  feeds.leave('u', other)
-  t.equal(feeds.size, 0)
+  subscriptions.leave('t', two)
+  subscriptions.leave('u', other)
+  t.equal(subscriptions.size, 0)
 })

@@ -210,7 +210,7 @@ await t.test('work that needs other tasks', async t => {
 await t.test('a task that waits for another counts as working, and leaves nothing behind', async t => {
   let neededId = ''
   const heard: string[] = []
-  const { feeds, clock, loads, send } = openRuntime(
+  const { subscriptions, clock, loads, send } = openRuntime(
     t,
     {
       work: async ({ ask, completed, contextId: own }) => {
@@ -229,17 +229,17 @@ await t.test('a task that waits for another counts as working, and leaves nothin
   neededId = await send('needed')
   const timers = clock.size
   const [waiting, givingUp] = [await send('waits'), await send('gives up')]
-  await until(() => feeds.tasksOf(anyone).length === 1)
+  await until(() => subscriptions.tasksOf(anyone).length === 1)
   for (const other of ['a', 'b', 'c']) await send(other)
   t.equal(clock.size, timers, 'no timer')
   await send('gives up', givingUp)
   await send('needed', neededId)
   await until(() => heard.length > 0)
   t.strictSame(heard, [neededId])
-  t.equal(feeds.size, 0, 'no listener')
+  t.equal(subscriptions.size, 0, 'no listener')
   await send('comes late')
   await until(() => heard.length > 1)
-  t.equal(feeds.size, 0, 'nor one for an ended or missing task')
+  t.equal(subscriptions.size, 0, 'nor one for an ended or missing task')
   await send('waits', waiting)
   t.strictSame(
     loads.filter(id => id !== 'needed'),
@@ -248,9 +248,9 @@ await t.test('a task that waits for another counts as working, and leaves nothin
 
   neededId = await send('needed')
   const last = await send('gives up')
-  await until(() => feeds.size === 1)
+  await until(() => subscriptions.size === 1)
   await send('gives up', last)
-  t.equal(feeds.size, 0, 'nor one of work that ended before')
+  t.equal(subscriptions.size, 0, 'nor one of work that ended before')
 })
 
 for (const [form, work] of [

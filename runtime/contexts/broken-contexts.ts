@@ -9,7 +9,7 @@ export interface BrokenContext {
   /**
    * Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once.
    */
-  readonly awayMs: number
+  readonly reloadDelayMs: number
   /** The timer that reloads it. */
   timer: unknown
 }
@@ -18,9 +18,9 @@ export interface BrokenContext {
  * Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than
  * a minute ago.
  */
-export function awayAfter(before: BrokenContext | undefined, presentMs: number): number {
+export function reloadDelayAfter(before: BrokenContext | undefined, presentMs: number): number {
   if (!before || presentMs >= LAST_RETRY_MS) return FIRST_RETRY_MS
-  return Math.min(Math.max(2 * before.awayMs, FIRST_RETRY_MS), LAST_RETRY_MS)
+  return Math.min(Math.max(2 * before.reloadDelayMs, FIRST_RETRY_MS), LAST_RETRY_MS)
 }
 
 /**
@@ -44,7 +44,7 @@ export class BrokenContexts {
 
   /** Notes that a context broke. After `awayMs`, unless that is 0, calls `reload`. */
   add(key: ContextKey, awayMs: number, reload: () => void): void {
-    const absence: BrokenContext = { key, awayMs, timer: undefined }
+    const absence: BrokenContext = { key, reloadDelayMs: awayMs, timer: undefined }
     this.#broken.set(contextName(key), absence)
     if (awayMs === 0) return
     absence.timer = this.#clock.setTimeout(() => {
@@ -73,7 +73,7 @@ export class BrokenContexts {
     }
   }
 
-  /** Lost contexts without another owner since then count as absent. */
+  /** After this node regains its session: a lost context that no other node owned meanwhile is reloaded, not recovered. */
   regain(isContinued: (key: ContextKey) => boolean): void {
     for (const key of this.#lost.values()) if (isContinued(key)) this.add(key, 0, () => {})
     this.#lost.clear()
