@@ -225,8 +225,8 @@ export class Connection {
   }
 
   /**
-   * Sends a result: at once if this is the only active call, else with all answers of this round, since a write for each
-   * wakes each client, which costs more than to wait.
+   * Sends a result: at once if this is the only active call, else with all answers of this round, since a write for
+   * each wakes each client, which costs more than to wait.
    */
   #sendResult(call: Call, answer: unknown): void {
     const { head, end } = call.resultTexts()

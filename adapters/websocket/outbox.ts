@@ -22,9 +22,9 @@ type Leaving = 'now' | 'round' | 'next round'
 
 /**
  * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may
- * wait are written with those of the next round, since with many streams a write is the most expensive part of an event.
- * While more than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If
- * nothing drains for {@link OUTBOX_STALL_MS}, the connection is closed with 4413.
+ * wait are written with those of the next round, since with many streams a write is the most expensive part of an
+ * event. While more than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not
+ * read. If nothing drains for {@link OUTBOX_STALL_MS}, the connection is closed with 4413.
  */
 export class Outbox {
   readonly #socket: ServedSocket

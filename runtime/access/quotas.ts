@@ -32,8 +32,8 @@ interface MeteringServices {
   readonly limits: Quotas
   readonly tenants: Tenants
   /**
-   * In a cluster, other nodes open tasks too. `inTurn`: near the quota, tasks open one at a time. Only if opening one waits
-   * for nothing but a commit, since a negotiation may take minutes.
+   * In a cluster, other nodes open tasks too. `inTurn`: near the quota, tasks open one at a time. Only if opening one
+   * waits for nothing but a commit, since a negotiation may take minutes.
    */
   readonly shared?: { readonly inTurn: boolean } | undefined
 }

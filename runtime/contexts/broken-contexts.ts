@@ -73,7 +73,9 @@ export class BrokenContexts {
     }
   }
 
-  /** After this node regains its session: a lost context that no other node owned meanwhile is reloaded, not recovered. */
+  /**
+   * After this node regains its session: a lost context that no other node owned meanwhile is reloaded, not recovered.
+   */
   regain(isContinued: (key: ContextKey) => boolean): void {
     for (const key of this.#lost.values()) if (isContinued(key)) this.add(key, 0, () => {})
     this.#lost.clear()

@@ -49,7 +49,8 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
         })
       call.signal?.throwIfAborted()
     }
-    // The task in memory is the answer only if it has ended, and no message can have reached it; else it may have moved on.
+    // The task in memory is the answer only if it has ended, and no message can have reached it; else it may have moved
+    // on.
     const known =
       waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
         ? undefined
