@@ -22,8 +22,7 @@ export { negotiation } from './negotiation/negotiation.ts'
 export { setupNegotiation } from './negotiation/respond-chart.ts'
 export { defineAgent } from './agent/define-agent.ts'
 export { artifactChoices, chosenArtifact, whichArtifact } from './authoring/artifact-choices.ts'
-export { artifactToRefine, readArtifact, refined } from './work/refining.ts'
-export { fromPromise } from './work/refining.ts'
+export { artifactToRefine, readArtifact, refined, fromPromise } from './work/refining.ts'
 export { prerequisites, taskCompleted } from './work/awaited-tasks.ts'
 export { setupWork, typed } from './authoring/setup-work.ts'
 export { propertiesOf } from '../machines/properties/properties-of.ts'
@@ -33,50 +32,49 @@ export { A2AError, isA2AError } from '../machines/protocol/errors.ts'
 
 export type { Agent, AgentDefinition, WorkChart } from './agent/define-agent.ts'
 export type { Property } from '../machines/properties/properties.ts'
-export type { ArtifactChoice, WhichArtifactOptions } from './authoring/artifact-choices.ts'
-export type { ArtifactReference } from './authoring/artifact-choices.ts'
-export type { AgentDescription } from './agent/described-card.ts'
-export type { Authenticate, Caller, Credentials, Principal } from './access/authentication.ts'
-export type { AuthorizationRequest, Authorize } from './access/authentication.ts'
-export type { CallContext } from './access/call-context.ts'
+export type { ArtifactChoice, WhichArtifactOptions, ArtifactReference } from './authoring/artifact-choices.ts'
+export type { AgentDescription, ExtendedCard } from './agent/described-card.ts'
+export type {
+  Authenticate,
+  Caller,
+  Credentials,
+  Principal,
+  AuthorizationRequest,
+  Authorize
+} from './access/authentication.ts'
+export type { CallContext, TaskName } from './access/call-context.ts'
 export type { Clock } from './ports/clock.ts'
-export type { PromiseArguments } from './work/refining.ts'
-export type { ExtendedCard } from './agent/described-card.ts'
+export type { PromiseArguments, Refinement, RefiningOptions } from './work/refining.ts'
 export type { DataToErase } from './operations/tasks.ts'
 export type { Ids } from './ports/ids.ts'
 export type { LimitChanges, Limits, Quota } from './access/limits.ts'
 export type { Logger } from './ports/logger.ts'
 export type { NamedTask } from './operations/task-names.ts'
-export type { TaskName } from './access/call-context.ts'
 export type { NegotiateFunction, NegotiationArguments } from './negotiation/per-message.ts'
 export type { Negotiation, NegotiationOptions } from './negotiation/negotiation.ts'
-export type { OpenOffer } from './negotiation/respond-chart.ts'
-export type { NegotiationAnswer, RespondArguments } from './negotiation/respond-chart.ts'
+export type { OpenOffer, NegotiationAnswer, RespondArguments } from './negotiation/respond-chart.ts'
 export type { Runtime } from './runtime.ts'
 export type { RuntimeOptions } from './runtime-options.ts'
 export type { WorkMeta } from './authoring/setup-work.ts'
 export type { WorkTag } from './authoring/question-guards.ts'
 export type { AuthorizationReceived, MessageReceived } from './authoring/input-schema.ts'
 export type { Migrate, StoredWork } from './snapshots/restored-task.ts'
-export type { RecoveryType } from './agent/policies.ts'
-export type { Refinement, RefiningOptions } from './work/refining.ts'
+export type { RecoveryType, RestartOption, MessagePolicy } from './agent/policies.ts'
 export type { Tenant, TenantOptions } from './access/tenants.ts'
 export type { Retention } from './store/retention.ts'
-export type { RestartOption } from './agent/policies.ts'
 export type {
   ReceivedMessage,
   WorkStepArguments,
   Step,
   StepArguments,
-  WorkArguments
+  WorkArguments,
+  EarlierArtifact,
+  WorkInput
 } from './authoring/work-arguments.ts'
-export type { WorkFunction } from './work/function-work.ts'
-export type { WorkGenerator } from './work/function-work.ts'
+export type { WorkFunction, WorkGenerator } from './work/function-work.ts'
 export type { Authorization, Question, QuestionOptions } from './authoring/questions.ts'
 export type { SignCard } from './agent/signed-cards.ts'
 export type { StandardSchema } from './ports/standard-schema.ts'
-export type { MessagePolicy } from './agent/policies.ts'
-export type { EarlierArtifact, WorkInput } from './authoring/work-arguments.ts'
 export type {
   Accepted,
   ArtifactWords,

@@ -380,13 +380,13 @@ function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
   const within = (call: CallContext, { carrier }: TelemetrySpan): CallContext => ({ ...call, trace: carrier })
   const traced = Object.entries(OPERATIONS).map(([method, operation]) => {
     if (operation.streaming) {
-      const stream: UncheckedStream = (params, call) =>
+      const stream: UncheckedStream = (params, call = {}) =>
         spannedStream(spannedCall(method, params, call), span => operations[operation.name](params, within(call, span)))
-      return [operation.name, (params: unknown, call: CallContext = {}) => stream(params, call)]
+      return [operation.name, stream]
     }
-    const answer: UncheckedCall = (params, call) =>
+    const answer: UncheckedCall = (params, call = {}) =>
       runInSpan(spannedCall(method, params, call), span => operations[operation.name](params, within(call, span)))
-    return [operation.name, (params: unknown, call: CallContext = {}) => answer(params, call)]
+    return [operation.name, answer]
   })
   return Object.assign({}, runtime, Object.fromEntries(traced))
 }

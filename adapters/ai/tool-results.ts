@@ -3,11 +3,12 @@ import { type WorkArguments, progress } from '../../runtime/index.ts'
 import type { AnswerOptions } from './answer-options.ts'
 import { progressLine, type Ai } from './conversation.ts'
 import type { ModelCall } from './model-call.ts'
-import { approval, toolQuestion } from './tools.ts'
 import {
+  approval,
   toolContextOf,
   executeTool,
   outputOf,
+  toolQuestion,
   type AiTool,
   type ExecuteOptions,
   type OwnTools,

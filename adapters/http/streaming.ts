@@ -3,7 +3,7 @@ import type { AnswerSpace } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { roundEnd } from '../../runtime/primitives/event-loop.ts'
-import { eachOf, EVENTS_PER_ROUND, type Seen } from '../../runtime/streams/task-stream.ts'
+import { eachOf, EVENTS_PER_ROUND, type ReadResult } from '../../runtime/streams/task-stream.ts'
 import { credentialsExpiredError } from '../entry/admission.ts'
 import { LightResponse, type AnswerHeaders } from '../entry/answers.ts'
 import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
@@ -157,7 +157,7 @@ async function sendEvents(
   reason: () => unknown
 ): Promise<void> {
   let sent = 0
-  const see = (event: object): Seen => {
+  const see = (event: object): ReadResult => {
     if (!stream.isOpen) return false
     stream.send(encode(event))
     sent += 1

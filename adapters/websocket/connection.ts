@@ -9,7 +9,7 @@ import { ReleasingMap } from '../../runtime/primitives/collections.ts'
 import { onAbort, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import { catchErrors, onReceived } from '../../runtime/primitives/received.ts'
-import { eachOf, EVENTS_PER_ROUND, type Seen } from '../../runtime/streams/task-stream.ts'
+import { eachOf, EVENTS_PER_ROUND, type ReadResult } from '../../runtime/streams/task-stream.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
 import type { Method } from '../json-rpc/dialect.ts'
 import { type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
@@ -273,7 +273,7 @@ export class Connection {
     const { id, signal } = call
     const { head, end } = call.resultTexts()
     let sent = 0
-    const send = (event: object): Seen => {
+    const send = (event: object): ReadResult => {
       if (signal.aborted) return false
       // Many streams of a connection may send events in one turn.
       if (this.#outbox.drained) return this.#outbox.drained.then(() => send(event) || undefined)

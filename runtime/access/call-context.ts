@@ -112,8 +112,8 @@ export type UncheckedOperations = { readonly [Name in Exclude<OperationName, Str
 }
 
 /** Declared as a method, so that an operation with its own type of parameters is one. */
-export type UncheckedCall = { call(params: unknown, call: CallContext): Promise<unknown> }['call']
+export type UncheckedCall = { call(params: unknown, call?: CallContext): Promise<unknown> }['call']
 
 export type UncheckedStream = {
-  call(params: unknown, call: CallContext): AsyncGenerator<object, void, undefined>
+  call(params: unknown, call?: CallContext): AsyncGenerator<object, void, undefined>
 }['call']

@@ -9,7 +9,7 @@ import type { ContextKey, MessageRow, ReadOptions, Store, StoredTask, TaskEvent 
 import { applyEvents, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 import type { ReadResult, TaskTail } from './task-tail.ts'
 
-export type { ReadResult as Seen } from './task-tail.ts'
+export type { ReadResult } from './task-tail.ts'
 
 /** How many events of a stream are sent in one round of the event loop, before other work. */
 export const EVENTS_PER_ROUND = 32

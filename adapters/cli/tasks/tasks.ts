@@ -5,8 +5,7 @@ import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, readAccess, withAgent } 
 import { didYouMean } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportTasks } from './export.ts'
-import { printTasks } from './lines.ts'
-import { recordLines } from './lines.ts'
+import { printTasks, recordLines } from './lines.ts'
 import { readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
 
 const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([

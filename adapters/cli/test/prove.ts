@@ -20,7 +20,7 @@ export const OUTCOMES: Readonly<Record<Verdict['outcome'], string>> = {
   unknown: 'no counterexample was found, but not everything could be explored, for this reason'
 }
 
-/** What a fairness supposes of endless walks. */
+/** The premise of each fairness about endless walks. */
 const PREMISES = {
   progress: 'if whatever waits goes on',
   choice: 'if everything that is possible again and again happens in the end'
@@ -209,7 +209,7 @@ function failureOf(verdict: Verdict): string | undefined {
 /** A verdict that has a counterexample. */
 export type Refuted = Extract<Verdict, { walk: Walk }>
 
-/** What comes before the steps that repeat, and after a walk on which nothing goes on. */
+/** The line before the steps that repeat, and the line after a walk that stands still. */
 export const ENDINGS = { moment: '', loop: 'and for ever again:', end: 'and then nothing goes on' } as const
 
 /** A counterexample in words: each step with the state after it, its updates and what it sends. */
