@@ -2,7 +2,7 @@ import { isTerminal, TASK_STATES, type TaskState } from '../machines/protocol/st
 import type { CallScheduler } from './access/call-scheduler.ts'
 import { inTime } from './access/time-limit.ts'
 import type { ContextRegistry } from './contexts/context-registry.ts'
-import type { Admission } from './operations/admission.ts'
+import type { RuntimeState } from './contexts/dependencies.ts'
 import type { Membership, NodeFigures } from './operations/cluster.ts'
 import { type Clock, unrefTimer } from './ports/clock.ts'
 import type { Logger } from './ports/logger.ts'
@@ -256,8 +256,7 @@ const REFUSED_MS = 10_000
 
 /** The parts of a runtime that decide whether it is ready. */
 interface HealthParts {
-  readonly calls: Pick<Admission, 'isClosed'>
-  readonly contexts: Pick<ContextRegistry, 'refusedAtMs'>
+  readonly state: Pick<RuntimeState, 'isOpen' | 'refusedAtMs'>
   readonly store: Pick<Store, 'status'>
   readonly clock: Clock
 }
@@ -272,10 +271,10 @@ function isStopped(store: Pick<Store, 'status'>): boolean {
 }
 
 /** The health of a runtime now. Reads memory only. */
-export function healthOf({ calls, contexts, store, clock }: HealthParts): Health {
-  if (calls.isClosed) return { isReady: false, reason: 'closed' }
+export function healthOf({ state, store, clock }: HealthParts): Health {
+  if (!state.isOpen) return { isReady: false, reason: 'closed' }
   if (isStopped(store)) return { isReady: false, reason: 'store stopped' }
-  if (Math.abs(clock.now() - contexts.refusedAtMs) < REFUSED_MS) return { isReady: false, reason: 'commits refused' }
+  if (Math.abs(clock.now() - state.refusedAtMs) < REFUSED_MS) return { isReady: false, reason: 'commits refused' }
   return { isReady: true }
 }
 

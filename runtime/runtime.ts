@@ -25,6 +25,7 @@ import { capabilitiesOf, refusedOperations } from './agent/capabilities.ts'
 import { AgentCards } from './agent/signed-cards.ts'
 import { contextLogic } from './contexts/context-logic.ts'
 import { ContextRegistry } from './contexts/context-registry.ts'
+import { RuntimeState } from './contexts/dependencies.ts'
 import { runtimeClosing } from './contexts/errors.ts'
 import { type Observation, type Observer, Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
@@ -196,6 +197,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     counters
   })
   // Contexts, streams, webhooks and observers.
+  const state = new RuntimeState()
   const subscriptions = new TaskSubscriptions()
   const observers = new Observers(logger)
   if (options.observeProperties) observers.add(new PropertyWatch({ agent, store, clock, logger, counters }))
@@ -209,6 +211,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const countWriter =
     store.countTransitions && typeof agent.work === 'object' ? new CountWriter({ store, clock, logger }) : undefined
   const contexts = new ContextRegistry({
+    state,
     store,
     reads,
     clock,
@@ -234,6 +237,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
   if (cluster) subscriptions.followed = cluster.followed
   const services: OperationServices = {
+    state,
     cluster,
     store,
     contexts,
@@ -261,13 +265,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     extensions,
     refused: refusedOperations(capabilities)
   })
-  const health = () => healthOf({ calls, contexts, store, clock })
+  const health = () => healthOf({ state, store, clock })
   const metrics = new RuntimeMetrics({ counters, contexts, store, clock, scheduler, webhooks, health, cluster })
   const unmeter = telemetry?.meter?.(metrics)
   let closed: Promise<void> | undefined
 
   const close = async () => {
-    calls.close()
+    state.phase = 'closing'
     unmeter?.()
     metrics.stop()
     recoveryQueue.close()
@@ -339,7 +343,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     settings,
     erase: async data => {
       const whose = erasureOf(data)
-      calls.checkOpen()
+      state.checkOpen()
       const eraseHere = () => erase(services, whose)
       const isErased = await (cluster ? cluster.erase(whose, eraseHere) : eraseHere()).finally(() =>
         metering.forget(whose)

@@ -1,8 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { appendItem, NONE } from '../primitives/collections.ts'
-import { killPoint } from '../primitives/kill-points.ts'
-import { NOT_OWNER, type Commit, type Store } from '../store/store.ts'
-import { Turn, type Effect } from './turn.ts'
+import { NOT_OWNER } from '../store/store.ts'
+import { Turn } from './turn.ts'
 
 /** The error of a pipeline whose context was written by another process. The decision can be retried. */
 export const LOST_RACE = new A2AError(
@@ -13,53 +12,54 @@ export const LOST_RACE = new A2AError(
 /** `RESOLVED.then(f)` schedules a microtask at a fraction of the cost of `queueMicrotask`. */
 const RESOLVED = Promise.resolve()
 
-/** Callbacks of a pipeline. None may throw. */
-export interface Committer {
-  /** Makes the commit of a closed turn; `undefined` if there is nothing to write. */
-  commitOf(turn: Turn): Commit | undefined
-  /** Publishes a committed turn. */
-  publish(turn: Turn): void
-  /** Runs an effect after its commit. */
-  run(effect: Effect): void
-  /** Called when everything decided is committed and published. */
-  onIdle(): void
-  /**
-   * Called when a commit failed and the pipeline has ended; waiting calls got `answer`. It is unknown whether the
-   * engine wrote the changes of the tasks with these ids.
-   */
-  onCommitFailed(error: unknown, answer: A2AError, taskIds: ReadonlySet<string>): void
-}
-
 /**
- * Write-ahead pipeline of a context: decide, commit, tell. Turns are decided without waiting for the commits of earlier
- * ones. Commits go to the store in the order of the turns. Streams, answers and effects follow in that order too, each
- * after its own turn and all earlier ones are stored.
+ * Write-ahead queue of a context's turns: decide, commit, tell. Turns are decided without waiting for the commits of
+ * earlier ones. Commits go to the store in the order of the turns, and turns are published in that order too, each
+ * after it and all earlier ones are stored. The queue calls nothing but `close`; its methods return what happened.
  */
 export class CommitPipeline {
-  readonly #store: Store
-  readonly #committer: Committer
-  #turn: Turn | undefined
+  /** The number of commits of the context. */
+  commits: number
+  readonly #close: () => void
+  #open: Turn | undefined
   /** Turns that are not published yet, in order. */
   #unpublished: readonly Turn[] = NONE
-  #end: { error: unknown } | undefined
-  // Made once, and not for each turn.
-  readonly #close = () => this.#closeTurn()
-  readonly #failed = (error: unknown) => this.#break(error)
+  #end: { readonly error: unknown; readonly isFinal: boolean } | undefined
 
-  constructor(store: Store, committer: Committer) {
-    this.#store = store
-    this.#committer = committer
+  /** `close` runs in the microtask after a turn opens, unless the pipeline has ended. */
+  constructor(commits: number, close: (turn: Turn) => void) {
+    this.commits = commits
+    this.#close = () => this.#open && close(this.#open)
   }
 
-  /** The open turn. If there is none, opens one, which closes in the next microtask. */
+  /** The open turn. If there is none, opens one. Throws the error of a pipeline that has ended. */
   get turn(): Turn {
     if (this.#end) throw this.#end.error
-    if (this.#turn) return this.#turn
+    if (this.#open) return this.#open
     const turn = new Turn()
-    this.#turn = turn
+    this.#open = turn
     this.#unpublished = appendItem(this.#unpublished, turn)
     void RESOLVED.then(this.#close)
     return turn
+  }
+
+  /** Closes the open turn: what is decided next belongs to another one. */
+  closeTurn(): void {
+    this.#open = undefined
+  }
+
+  /** Takes the next turn that can be published; `undefined` while it is not stored. */
+  takeWritten(): Turn | undefined {
+    const [turn] = this.#unpublished
+    if (!turn?.isWritten) return undefined
+    if (this.#unpublished.length === 1) this.#unpublished = NONE
+    else (this.#unpublished as Turn[]).shift()
+    return turn
+  }
+
+  /** Whether another process has written the context before the next turn. */
+  get hasLostRace(): boolean {
+    return this.#unpublished[0]?.isWritten === false
   }
 
   /** Whether everything decided is committed and published. */
@@ -71,58 +71,34 @@ export class CommitPipeline {
     return this.#end !== undefined
   }
 
+  /** Whether the context has left memory, and its tasks resume when it is restored. */
+  get isLeaving(): boolean {
+    return this.#end?.isFinal === false
+  }
+
   /** The error for late calls, once the pipeline has ended. */
   get error(): unknown {
     return this.#end?.error
   }
 
-  /** Ends the pipeline. Turns that are not committed are never published, and calls that wait for them get `error`. */
-  end(error: unknown): void {
-    if (this.#end) return
-    this.#end = { error }
-    const unpublishedTurns = this.#unpublished
+  /**
+   * Ends the pipeline; `isFinal` if its tasks never resume. Turns that are not published never are, and calls that wait
+   * for them get `error`. Gives the ids of the tasks in these turns, whose changes the store may have or not.
+   */
+  end(error: unknown, isFinal = false): ReadonlySet<string> {
+    const turns = this.#unpublished
+    this.#end ??= { error, isFinal }
+    this.#open = undefined
     this.#unpublished = NONE
-    for (const { waiting } of unpublishedTurns) {
-      for (const one of waiting) one.onFailed(error)
-    }
+    for (const { waiting } of turns) for (const one of waiting) one.onFailed(error)
+    return new Set(turns.flatMap(({ changedTasks }) => changedTasks))
   }
+}
 
-  #closeTurn(): void {
-    const turn = this.#turn
-    if (!turn || this.#end) return
-    const commit = this.#committer.commitOf(turn)
-    this.#turn = undefined
-    if (!commit) return this.#settle(turn, true)
-    this.#store.commit(commit).then(written => this.#settle(turn, written), this.#failed)
-  }
-
-  /** Tells committed turns, in order. */
-  #settle(settled: Turn, isWritten: boolean): void {
-    if (this.#end) return
-    settled.isWritten = isWritten
-    for (let turn = this.#unpublished[0]; turn?.isWritten !== undefined; turn = this.#unpublished[0]) {
-      if (!turn.isWritten) return this.#break(LOST_RACE)
-      this.#publish(turn)
-    }
-  }
-
-  #publish(turn: Turn): void {
-    if (this.#unpublished.length === 1) this.#unpublished = NONE
-    else (this.#unpublished as Turn[]).shift()
-    this.#committer.publish(turn)
-    killPoint('streams told')
-    for (const waiting of turn.waiting) waiting.onPublished(turn)
-    for (const effect of turn.effects) this.#committer.run(effect)
-    if (this.isSettled) this.#committer.onIdle()
-  }
-
-  #break(error: unknown): void {
-    if (this.#end) return
-    const taskIds = new Set(this.#unpublished.flatMap(({ changedTasks }) => changedTasks))
-    const answer = error === LOST_RACE ? LOST_RACE : error === NOT_OWNER ? NOT_OWNER : notStored(error)
-    this.end(answer)
-    this.#committer.onCommitFailed(error, answer, taskIds)
-  }
+/** What calls get whose turn was not stored because of `error`. */
+export function answerToFailed(error: unknown): A2AError {
+  if (error === LOST_RACE) return LOST_RACE
+  return error === NOT_OWNER ? NOT_OWNER : notStored(error)
 }
 
 function notStored(cause: unknown): A2AError {

@@ -1,4 +1,3 @@
-import type { WorkInput } from '../authoring/work-arguments.ts'
 import { appendItem, NONE } from '../primitives/collections.ts'
 import type { SendRow } from '../store/rows.ts'
 import type { Commit, JournalRow, MessageRow, TaskEvent, TaskRow } from '../store/store.ts'
@@ -37,8 +36,6 @@ export class Turn {
   webhooks: readonly Commit['webhooks'][number][] = NONE
   /** Called after the commit, in order. */
   waiting: readonly TurnCallbacks[] = NONE
-  /** Inputs of work that starts when the turn closes, for tasks that it opens. */
-  worksToStart: readonly WorkInput[] = NONE
   /** Run after the commit, in order. */
   effects: readonly Effect[] = NONE
   /** Bytes in memory of tasks that it ends. */

@@ -24,9 +24,9 @@ import {
 } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { BrokenContexts, reloadDelayAfter, PendingErasures } from './broken-contexts.ts'
-import type { RegistryCallbacks, ContextServices } from './dependencies.ts'
+import { LiveContext } from './context.ts'
+import type { ContextEvents, ContextServices } from './dependencies.ts'
 import { beingErased, ERASED, runtimeClosing } from './errors.ts'
-import { LiveContext } from './live-context.ts'
 import { WakeScheduler } from './wake-scheduler.ts'
 import { storedTraces, WorkSpans } from './work-spans.ts'
 
@@ -35,7 +35,7 @@ import { storedTraces, WorkSpans } from './work-spans.ts'
  * message or a timer. At most `limits.idleContexts` idle ones stay; the least recently used leave memory. In total
  * there are at most `limits.liveContexts`, with shares for each principal, connection and tenant.
  */
-export class ContextRegistry implements RegistryCallbacks<LiveContext> {
+export class ContextRegistry implements ContextEvents<LiveContext> {
   readonly #services: ContextServices
   readonly #wakes: WakeScheduler
   readonly #live = new ReleasingMap<LiveContext>()
@@ -43,12 +43,9 @@ export class ContextRegistry implements RegistryCallbacks<LiveContext> {
   readonly #byteBudget: ContextBudget
   readonly #loading = new ReleasingMap<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
   readonly #broken: BrokenContexts
-  /** When the store refused the newest commit; -Infinity if it accepted it. */
-  #refusedAtMs = -Infinity
   /** Idle contexts, the least recently used first. A context that a timer has just activated may still be here. */
   #idle: LiveContext[] = []
   readonly #erasures = new PendingErasures()
-  #isClosed = false
 
   constructor(services: ContextServices) {
     this.#services = services
@@ -64,11 +61,6 @@ export class ContextRegistry implements RegistryCallbacks<LiveContext> {
 
   get size(): number {
     return this.#live.size
-  }
-
-  /** When the store refused the newest commit, in milliseconds since 1970; -Infinity if it accepted it. */
-  get refusedAtMs(): number {
-    return this.#refusedAtMs
   }
 
   get live(): LiveContext[] {
@@ -167,7 +159,7 @@ export class ContextRegistry implements RegistryCallbacks<LiveContext> {
 
   /** Stops every context, without loss of committed data. Resolves when pending erasures are done. */
   close(): Promise<void> {
-    this.#isClosed = true
+    this.#services.state.phase = 'closed'
     this.#wakes.close()
     this.#broken.close()
     for (const live of this.#live.values()) live.stop()
@@ -193,7 +185,7 @@ export class ContextRegistry implements RegistryCallbacks<LiveContext> {
   }
 
   #checkOpen(key: ContextKey): void {
-    if (this.#isClosed) throw runtimeClosing()
+    if (this.#services.state.phase === 'closed') throw runtimeClosing()
     if (this.#services.owns?.(key) === false) throw NOT_OWNER
   }
 
@@ -217,13 +209,9 @@ export class ContextRegistry implements RegistryCallbacks<LiveContext> {
     return live
   }
 
-  get isRefused(): boolean {
-    return this.#refusedAtMs > -Infinity
-  }
-
-  committed(commit: Commit, live: LiveContext): void {
-    const { counters, observers, recoveryQueue } = this.#services
-    this.#refusedAtMs = -Infinity
+  onCommitted(commit: Commit, live: LiveContext): void {
+    const { state, counters, observers, recoveryQueue } = this.#services
+    state.refusedAtMs = -Infinity
     counters.committed(commit)
     recoveryQueue.progressed(commit)
     observers.active?.committed(commit, live)
@@ -231,8 +219,8 @@ export class ContextRegistry implements RegistryCallbacks<LiveContext> {
 
   onCommitFailed(live: LiveContext, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void {
     if (reason === 'not owner') return this.#forget(live)
-    const { clock, counters } = this.#services
-    if (reason === 'refused') this.#refusedAtMs = clock.now()
+    const { state, clock, counters } = this.#services
+    if (reason === 'refused') state.refusedAtMs = clock.now()
     counters[reason === 'refused' ? 'refusedCommits' : 'lostRaces'] += 1
     const { broken, sinceMs } = live.residency
     void this.#reload(live, taskIds, reason === 'refused' ? reloadDelayAfter(broken, clock.now() - sinceMs) : 0)

@@ -1,11 +1,7 @@
-import type { AnyActorRef } from 'xstate'
-import type { ContextFact } from '../../machines/context.machine.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Metering } from '../access/quotas.ts'
 import type { ResourceUsage, Owner } from '../access/shares.ts'
 import type { Agent } from '../agent/define-agent.ts'
-import type { CommitPipeline } from '../commits/commit-pipeline.ts'
-import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { Logger } from '../ports/logger.ts'
@@ -14,12 +10,11 @@ import type { Commit, ContextKey, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Counters } from '../telemetry/counters.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import type { TaskTimers } from '../timers/task-timers.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker, TaskLoads } from '../work/task-loads.ts'
 import type { BrokenContext } from './broken-contexts.ts'
 import type { ContextLogic } from './context-logic.ts'
-import type { PendingCalls } from './external-events.ts'
+import { runtimeClosing } from './errors.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 
@@ -34,37 +29,44 @@ export interface Residency {
   readonly broken: BrokenContext | undefined
 }
 
-/** Owner of live contexts. */
-export interface RegistryCallbacks<Live> {
-  /** Whether the store refused the newest commit, of any context. */
-  readonly isRefused: boolean
-  /** Called after each commit. */
-  committed(commit: Commit, live: Live): void
-  /** Called when everything decided in a context is committed and published, so it may be idle. */
+/** The life of a runtime: one value, which everything that depends on it reads. */
+export class RuntimeState {
+  /** `closing`: no new calls. `closed`: no contexts. */
+  phase: 'open' | 'closing' | 'closed' = 'open'
+  /** When the store refused the newest commit of any context, in milliseconds since 1970; -Infinity if it accepted it. */
+  refusedAtMs = -Infinity
+
+  get isOpen(): boolean {
+    return this.phase === 'open'
+  }
+
+  /** Whether the store refused the newest commit. */
+  get isRefused(): boolean {
+    return this.refusedAtMs > -Infinity
+  }
+
+  /** Throws Overloaded after the runtime has closed. */
+  checkOpen(): void {
+    if (!this.isOpen) throw runtimeClosing()
+  }
+}
+
+/** What happens to live contexts, in calls to their registry. */
+export interface ContextEvents<Live> {
+  /** A commit has been written. */
+  onCommitted(commit: Commit, live: Live): void
+  /** Everything decided in a context is committed and published, so it may be idle. */
   onIdle(live: Live): void
   /**
-   * Called when a commit with these tasks failed and ended the context: the store refused it, another process was
-   * faster, or another node owns it.
+   * A commit with these tasks failed and ended the context: the store refused it, another process was faster, or another
+   * node owns it.
    */
   onCommitFailed(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
 }
 
-/** A live context, as its host uses it. Its actors and timers are created after the host. */
-export interface HostedContext {
-  readonly pipeline: CommitPipeline
-  readonly tasks: TaskLedger
-  readonly timers: TaskTimers
-  readonly calls: Pick<PendingCalls, 'has'>
-  readonly owner: Pick<RegistryCallbacks<never>, 'isRefused'>
-  readonly root: AnyActorRef
-  /** The number of its commits. */
-  readonly commits: number
-  /** Called with each event that the context's actor emits. */
-  noteFact(fact: ContextFact): void
-}
-
 /** Dependencies of every context of a runtime. */
 export interface ContextServices {
+  readonly state: RuntimeState
   readonly store: Store
   /** The reads of the store for work. */
   readonly reads: WorkStore

@@ -4,15 +4,15 @@ import type { TaskLedger } from '../commits/task-ledger.ts'
 import { restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
 import { renewedTimers, type TaskTimers } from '../timers/task-timers.ts'
 import { startRestored } from '../xstate/actor-system.ts'
-import type { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextServices } from './dependencies.ts'
 import { tooManyBytes, tooManyEvents } from './errors.ts'
+import type { WorkHost } from './work-host.ts'
 
 /** The parts of a context whose tasks are resumed. Its actors have not started. */
 export interface ResumedContext {
   readonly root: Actor<ContextLogic>
-  readonly host: ContextHost
+  readonly host: WorkHost
   readonly ledger: TaskLedger
   readonly timers: TaskTimers
   readonly services: ContextServices
@@ -43,7 +43,7 @@ function prepare(
   const runsByItself =
     isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && hasRunningLogic(actor))
   if (actor && isToRecover && runsByItself) host.recovery.expect(taskId)
-  if (isToStart) host.afterCommit({ taskId, run: () => host.startTask(taskId) })
+  if (isToStart) host.startWork(taskId)
 }
 
 /** After the actors have started: fails a task that cannot continue, and recovers it if needed. */

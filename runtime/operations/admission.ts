@@ -16,7 +16,6 @@ import type { CallScheduler } from '../access/call-scheduler.ts'
 import { sharerKeyOf } from '../access/shares.ts'
 import { checkTenantName, emptyScope, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OWN_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
-import { runtimeClosing } from '../contexts/errors.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { Scope } from '../store/rows.ts'
@@ -151,26 +150,10 @@ const IN_PROCESS = {}
 export class Admission {
   readonly #services: OperationServices
   readonly #rules: AdmissionRules
-  #isClosed = false
 
   constructor(services: OperationServices, rules: AdmissionRules) {
     this.#services = services
     this.#rules = rules
-  }
-
-  /** Refuses every call from now on with Overloaded, including scheduled ones. */
-  close(): void {
-    this.#isClosed = true
-  }
-
-  /** Whether `close` was called. */
-  get isClosed(): boolean {
-    return this.#isClosed
-  }
-
-  /** Throws Overloaded after `close`. */
-  checkOpen(): void {
-    if (this.#isClosed) throw runtimeClosing()
   }
 
   /** Runs an operation. `operation` is its name for `authorize` and the log. */
@@ -236,7 +219,7 @@ export class Admission {
   }
 
   #checked<Name extends OperationName>(name: Name, params: unknown, call: CallContext): CheckedCall<Name> {
-    this.checkOpen()
+    this.#services.state.checkOpen()
     const { tenants, extensions, refused } = this.#rules
     const { metering } = this.#services
     const admitted = admitCounted(metering.countRejected, name, params, call, extensions)
@@ -291,7 +274,7 @@ export class Admission {
   }
 
   #checkGoesOn({ signal }: CallContext): void {
-    this.checkOpen()
+    this.#services.state.checkOpen()
     signal?.throwIfAborted()
   }
 }

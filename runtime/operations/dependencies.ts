@@ -1,6 +1,7 @@
 import type { Limits } from '../access/limits.ts'
 import type { ConnectionNames, Metering } from '../access/quotas.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
+import type { RuntimeState } from '../contexts/dependencies.ts'
 import type { Negotiation } from '../negotiation/negotiation.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
@@ -14,6 +15,7 @@ import type { Membership } from './cluster.ts'
 
 /** Dependencies of the operations. */
 export interface OperationServices {
+  readonly state: RuntimeState
   readonly store: Store
   readonly contexts: ContextRegistry
   readonly subscriptions: TaskSubscriptions

@@ -1,12 +1,9 @@
 import t from 'tap'
-import { CommitPipeline, LOST_RACE } from '../../../runtime/commits/commit-pipeline.ts'
+import { answerToFailed, CommitPipeline, LOST_RACE } from '../../../runtime/commits/commit-pipeline.ts'
 import { factAtEventLimit } from '../../../runtime/commits/task-ledger.ts'
-import { Turn, type Effect } from '../../../runtime/commits/turn.ts'
-import { memoryStore } from '../../../runtime/index.ts'
-import type { Commit, Store, TaskEvent } from '../../../runtime/store/store.ts'
+import { Turn } from '../../../runtime/commits/turn.ts'
+import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { deferred, rest, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
-
-const key = { tenant: '', principal: 'anna', contextId: 'c' }
 
 function event(
   generation: number,
@@ -17,40 +14,31 @@ function event(
 }
 
 await t.test('a commit pipeline', async t => {
-  const piped = (commit: Store['commit'] = async () => true) => {
-    const told: Turn[] = []
-    const ran: Effect[] = []
+  /** A pipeline that commits and publishes its turns as a context does. */
+  const piped = (write: () => Promise<boolean> = async () => true) => {
+    const published: Turn[] = []
     const broke: unknown[] = []
     const settled: number[] = []
-    let number = 0
-    const commitOf = (turn: Turn): Commit | undefined =>
-      turn.log.length > 0
-        ? {
-            key,
-            expected: number++,
-            atMs: 0,
-            snapshot: '',
-            tasks: [],
-            log: turn.log,
-            journal: [],
-            sends: [],
-            webhooks: []
-          }
-        : undefined
-    const store: Store = { ...memoryStore(), commit }
-    return {
-      pipeline: new CommitPipeline(store, {
-        commitOf,
-        publish: turn => void told.push(turn),
-        run: effect => void ran.push(effect),
-        onIdle: () => void settled.push(told.length),
-        onCommitFailed: error => void broke.push(error)
-      }),
-      told,
-      ran,
-      broke,
-      settled
+    const end = (error: unknown) => {
+      if (pipeline.isOver) return
+      broke.push(answerToFailed(error))
+      pipeline.end(answerToFailed(error))
     }
+    const settle = (written: Turn, isWritten: boolean) => {
+      written.isWritten = isWritten
+      for (let turn = pipeline.takeWritten(); turn; turn = pipeline.takeWritten()) {
+        published.push(turn)
+        for (const waiting of turn.waiting) waiting.onPublished(turn)
+        if (pipeline.isSettled) settled.push(published.length)
+      }
+      if (pipeline.hasLostRace) end(LOST_RACE)
+    }
+    const pipeline = new CommitPipeline(0, turn => {
+      pipeline.closeTurn()
+      if (turn.log.length === 0) settle(turn, true)
+      else write().then(isWritten => settle(turn, isWritten), end)
+    })
+    return { pipeline, told: published, broke, settled }
   }
 
   await t.test('groups one turn of the event loop, and opens another for the next', async t => {
@@ -86,20 +74,6 @@ await t.test('a commit pipeline', async t => {
     t.strictSame(settled, [2, 4])
   })
 
-  await t.test('runs effects in order after informing waiting calls', async t => {
-    const { pipeline, ran } = piped()
-    const { turn } = pipeline
-    const order: string[] = []
-    turn.waiting = [{ onPublished: () => void order.push(`told, ${ran.length} ran`), onFailed: () => {} }]
-    turn.effects = [
-      { taskId: 's', run: () => {} },
-      { taskId: 't', run: () => {} }
-    ]
-    await rest()
-    t.strictSame(order, ['told, 0 ran'])
-    t.strictSame(ran, turn.effects)
-  })
-
   await t.test('that has ended tells nothing and opens no turn, and may end twice', async t => {
     const gate = deferred<boolean>()
     const { pipeline, told, broke } = piped(() => gate.promise)
@@ -119,6 +93,7 @@ await t.test('a commit pipeline', async t => {
     t.ok(pipeline.isOver)
     t.ok(pipeline.isSettled)
     t.throws(() => pipeline.turn)
+    t.ok(pipeline.isLeaving)
   })
 
   await t.test('breaks once with the first failure, and all later turns fail', async t => {

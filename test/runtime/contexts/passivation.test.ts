@@ -3,10 +3,13 @@ import { fromCallback, fromObservable, fromPromise, fromTransition, type AnyActo
 import { defaultLimits } from '../../../runtime/access/limits.ts'
 import { CommitPipeline } from '../../../runtime/commits/commit-pipeline.ts'
 import { TaskLedger } from '../../../runtime/commits/task-ledger.ts'
-import { ContextHost } from '../../../runtime/contexts/context-host.ts'
+import { WorkHost } from '../../../runtime/contexts/work-host.ts'
 import { contextLogic } from '../../../runtime/contexts/context-logic.ts'
+import { RuntimeState } from '../../../runtime/contexts/dependencies.ts'
 import { ContextRegistry } from '../../../runtime/contexts/context-registry.ts'
-import type { LiveContext } from '../../../runtime/contexts/live-context.ts'
+import type { LiveContext } from '../../../runtime/contexts/context.ts'
+import { PendingCalls } from '../../../runtime/contexts/external-events.ts'
+import { Facts } from '../../../runtime/contexts/facts.ts'
 import { Observers } from '../../../runtime/contexts/observers.ts'
 import { RecoveryQueue } from '../../../runtime/contexts/recovery-queue.ts'
 import { accepted, inputRequired, memoryStore, reply, setupWork, defineAgent } from '../../../runtime/index.ts'
@@ -472,6 +475,7 @@ await t.test('five hundred finished tasks leave no context, actor, timer or list
 await t.test('a closed context accepts nothing more, and informs waiting calls', async t => {
   const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
   const contexts = new ContextRegistry({
+    state: new RuntimeState(),
     store: memoryStore(),
     reads: memoryStore(),
     clock: new TestClock(),
@@ -505,43 +509,29 @@ await t.test('entries that work journals after its context has closed are droppe
   const clock = new TestClock()
   const ids = countingIds()
   const store = memoryStore()
-  const pipeline = new CommitPipeline(store, {
-    commitOf: () => undefined,
-    publish() {},
-    run() {},
-    onIdle() {},
-    onCommitFailed() {}
-  })
-  const host = new ContextHost(
-    key,
-    {
-      store,
-      reads: store,
-      clock,
-      ids,
-      logger: recordingLogger().logger,
-      limits: defaultLimits,
-      metering: metering(store),
-      subscriptions: new TaskSubscriptions(),
-      loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }),
-      logic: contextLogic(agent),
-      agent,
-      cleanUps: cleanUps(),
-      recoveryQueue: new RecoveryQueue(clock),
-      observers: new Observers(recordingLogger().logger),
-      counters: new Counters()
-    },
-    {
-      pipeline,
-      tasks: new TaskLedger('c', { clock, ids }),
-      timers: undefined as never,
-      calls: { has: () => false },
-      owner: { isRefused: false },
-      root: undefined as never,
-      commits: 0,
-      noteFact() {}
-    }
-  )
+  const services = {
+    state: new RuntimeState(),
+    store,
+    reads: store,
+    clock,
+    ids,
+    logger: recordingLogger().logger,
+    limits: defaultLimits,
+    metering: metering(store),
+    subscriptions: new TaskSubscriptions(),
+    loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }),
+    logic: contextLogic(agent),
+    agent,
+    cleanUps: cleanUps(),
+    recoveryQueue: new RecoveryQueue(clock),
+    observers: new Observers(recordingLogger().logger),
+    counters: new Counters()
+  }
+  const pipeline = new CommitPipeline(0, () => {})
+  const tasks = new TaskLedger('c', { clock, ids })
+  const calls = new PendingCalls()
+  const facts = new Facts(key, services, pipeline, tasks, calls)
+  const host = new WorkHost(key, services, { pipeline, tasks, facts, calls })
   const { turn } = pipeline
   host.keep({ taskId: 't', key: 'k', value: 1 })
   pipeline.end(new Error('over'))

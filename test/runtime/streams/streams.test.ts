@@ -5,6 +5,7 @@ import type { CallContext } from '../../../runtime/access/call-context.ts'
 import { ConnectionNames } from '../../../runtime/access/quotas.ts'
 import { defaultLimits } from '../../../runtime/access/limits.ts'
 import { contextLogic } from '../../../runtime/contexts/context-logic.ts'
+import { RuntimeState } from '../../../runtime/contexts/dependencies.ts'
 import { ContextRegistry } from '../../../runtime/contexts/context-registry.ts'
 import { Observers } from '../../../runtime/contexts/observers.ts'
 import { RecoveryQueue } from '../../../runtime/contexts/recovery-queue.ts'
@@ -331,6 +332,7 @@ function assembled(t: Test) {
   const store = memoryStore()
   const { logger } = recordingLogger()
   const shared = {
+    state: new RuntimeState(),
     store,
     reads: store,
     clock: new TestClock(),

@@ -1,15 +1,14 @@
 import type { Actor, AnyActorRef } from 'xstate'
-import type { ContextFact, ContextInput } from '../../machines/context.machine.ts'
+import type { ContextInput } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
-import { agentMessage } from '../authoring/words.ts'
 import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
-import { CommitPipeline, LOST_RACE, type Committer } from '../commits/commit-pipeline.ts'
+import { answerToFailed, CommitPipeline, LOST_RACE } from '../commits/commit-pipeline.ts'
 import { TaskLedger, type TaskText } from '../commits/task-ledger.ts'
-import type { Effect, Turn } from '../commits/turn.ts'
+import type { Turn } from '../commits/turn.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
 import { appendItem } from '../primitives/collections.ts'
+import { killPoint } from '../primitives/kill-points.ts'
 import { restoredTask } from '../snapshots/restored-task.ts'
 import {
   restoredContext,
@@ -22,13 +21,11 @@ import { contextName, NOT_OWNER, type Commit, type ContextKey, type StoredContex
 import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
-import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
 import { setErrorListener, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
 import { newActor, sendToActor } from '../xstate/lean-actor.ts'
-import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
-import type { RegistryCallbacks, ContextServices, HostedContext, Residency } from './dependencies.ts'
-import { noAnswer, requestRefused, CONTEXT_STOPPED } from './errors.ts'
+import type { ContextEvents, ContextServices, Residency } from './dependencies.ts'
+import { CONTEXT_STOPPED } from './errors.ts'
 import {
   acceptEvent,
   isForOther,
@@ -39,8 +36,10 @@ import {
   type EventOptions,
   type EventRefusal
 } from './external-events.ts'
+import { Facts } from './facts.ts'
 import type { LiveActors } from './observers.ts'
 import { resumeTasks } from './resume-tasks.ts'
+import { WorkHost } from './work-host.ts'
 import type { WorkSpans } from './work-spans.ts'
 
 /**
@@ -48,7 +47,7 @@ import type { WorkSpans } from './work-spans.ts'
  * of the {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the
  * error. The store still has the state before that commit.
  */
-export class LiveContext implements LiveActors, Committer, HostedContext, ErrorListener {
+export class LiveContext implements LiveActors, ErrorListener {
   readonly key: ContextKey
   /** Its key as a string. */
   readonly name: string
@@ -56,36 +55,33 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   readonly #root: Actor<ContextLogic>
   readonly pipeline: CommitPipeline
   readonly tasks: TaskLedger
-  readonly calls = new PendingCalls()
-  readonly timers: TaskTimers
-  readonly #host: ContextHost
-  /** The number of its commits. */
-  commits: number
-  /** Whether it may have had a task. */
-  #hasTasks: boolean
+  readonly #calls = new PendingCalls()
+  readonly #timers: TaskTimers
+  readonly #facts: Facts
+  readonly #host: WorkHost
   #saved: SavedContext | undefined
-  readonly owner: RegistryCallbacks<LiveContext>
+  readonly #events: ContextEvents<LiveContext>
   readonly residency: Residency
 
   constructor(
     key: ContextKey,
     stored: StoredContext | undefined,
     services: ContextServices,
-    owner: RegistryCallbacks<LiveContext>,
+    events: ContextEvents<LiveContext>,
     residency: Residency,
     traces?: WorkSpans
   ) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
-    this.owner = owner
+    this.#events = events
     this.residency = residency
-    this.commits = stored?.commit ?? 0
-    this.#hasTasks = stored !== undefined
     this.tasks = new TaskLedger(key.contextId, services, residency.bytes)
-    this.pipeline = new CommitPipeline(services.store, this)
+    this.pipeline = new CommitPipeline(stored?.commit ?? 0, turn => this.#commit(turn))
+    this.#facts = new Facts(key, services, this.pipeline, this.tasks, this.#calls)
+    const parts = { pipeline: this.pipeline, tasks: this.tasks, facts: this.#facts, calls: this.#calls }
+    this.#host = new WorkHost(key, services, parts, traces)
     const { logic, agent, limits } = services
-    this.#host = new ContextHost(key, services, this, traces)
     const eventClock = new EventClock(this.#host)
     const { negotiate } = agent
     const bargains =
@@ -98,21 +94,22 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
       bargains,
       taskLimit: limits.tasksPerContext
     }
-    const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
+    const restored = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
     this.#root = newActor(
       logic,
-      new RootOptions(eventClock, input, stored && restoredContext(stored.snapshot, tasks, input))
+      new RootOptions(eventClock, input, stored && restoredContext(stored.snapshot, restored, input))
     )
     if (stored)
       keepSpawnIdsApart(
         this.#root.system,
-        tasks.map(({ saved }) => saved)
+        restored.map(({ saved }) => saved)
       )
-    this.timers = new TaskTimers(this.#root, eventClock, this.#host, agent.deadlineMs)
+    this.#timers = new TaskTimers(this.#root, eventClock, this.#host, agent.deadlineMs)
+    this.#host.attach({ root: this.#root, timers: this.#timers })
     const { context, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'The context could not be restored.', { cause: error })
     if (stored) this.#saved = { context, snapshot: stored.snapshot }
-    this.#start(tasks)
+    this.#start(restored)
   }
 
   /** Whether nothing runs and nothing is due, so that the context may leave memory. */
@@ -140,7 +137,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
   receive(request: ContextRequest, terms: StoredEventOptions): Promise<CallOutcome> {
     if (this.pipeline.isOver) return Promise.reject(this.pipeline.error)
-    const outcome = this.calls.add(request.callId, terms)
+    const outcome = this.#calls.add(request.callId, terms)
     sendToActor(this.#root, { type: 'request.received', request })
     return outcome
   }
@@ -176,7 +173,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     this.#host.noteRun(taskId)
     const accepted = acceptEvent(task, event, messages, queuedMessages)
     if (typeof accepted === 'string' || !('type' in accepted)) return accepted
-    if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request))
+    if ('message' in event && !this.#facts.addMessage({ message: event.message, taskId, generation }, event.request))
       return 'large'
     if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
     if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
@@ -209,11 +206,11 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     )
   }
 
-  /** Stops the actors. Calls that wait for a commit get `error`. May be called twice. */
-  stop(error: unknown = CONTEXT_STOPPED): void {
-    this.pipeline.end(error)
-    this.calls.failAll(error)
-    this.timers.clearAll()
+  /** Stops the actors; for good if `isFinal`. Calls that wait for a commit get `error`. May be called twice. */
+  stop(error: unknown = CONTEXT_STOPPED, isFinal = false): void {
+    this.pipeline.end(error, isFinal)
+    this.#calls.failAll(error)
+    this.#timers.clearAll()
     this.#host.leave()
     if (this.#root.getSnapshot().status === 'stopped') return
     this.#root.stop()
@@ -222,8 +219,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
 
   /** Stops the actors for good, as if their tasks were canceled. Waiting calls get `error`. */
   erase(error: unknown): void {
-    this.#host.end()
-    this.stop(error)
+    this.stop(error, true)
   }
 
   #start(tasks: readonly RestoredTask[]): void {
@@ -235,88 +231,61 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
       root: this.#root,
       host: this.#host,
       ledger: this.tasks,
-      timers: this.timers,
+      timers: this.#timers,
       services: this.#services,
       wasHere: this.residency.broken !== undefined
     })
   }
 
-  run(effect: Effect): void {
-    this.#host.runThrottled(effect)
-  }
-
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
   failed(error: unknown): void {
-    this.onCommitFailed(error, CONTEXT_STOPPED, new Set(), 'a context actor failed')
-  }
-
-  onIdle(): void {
-    this.owner.onIdle(this)
-  }
-
-  onCommitFailed(error: unknown, answer: unknown, taskIds: ReadonlySet<string>, what = 'a commit failed'): void {
-    if (answer !== NOT_OWNER) this.#services.logger.error(what, { contextId: this.key.contextId, error })
-    this.#services.metering.forget(this.key)
-    this.stop(answer)
-    this.owner.onCommitFailed(
-      this,
-      taskIds,
-      answer === LOST_RACE ? 'race' : answer === NOT_OWNER ? 'not owner' : 'refused'
-    )
-  }
-
-  noteFact(fact: ContextFact): void {
-    const { turn } = this.pipeline
-    switch (fact.type) {
-      case 'task.opened':
-        return this.#open(fact, turn)
-      case 'request.answered': {
-        const reply = agentMessage(fact.reply, this.key, this.#services.ids)
-        turn.addEvent({ message: { ...fact.request.message, contextId: this.key.contextId } })
-        turn.addEvent({ message: reply })
-        return this.calls.settle(fact.request.callId, turn, { reply })
-      }
-      case 'request.refused':
-        return this.calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
-      case 'child.crashed': {
-        /* c8 ignore next -- a negotiation ends with an outcome, whatever its author's code does */
-        if (!this.tasks.has(fact.actorId)) return this.calls.settle(fact.actorId, turn, { error: noAnswer() })
-        this.#host.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
-        return this.#host.markChanged(fact.actorId)
-      }
-    }
-  }
-
-  #open({ request, terms }: Extract<ContextFact, { type: 'task.opened' }>, turn: Turn): void {
-    const { taskId, callId, details, trace } = request
-    const { contextId } = this.key
-    const { work, input: schema } = this.#services.agent
-    const message = Object.assign({}, request.message, { taskId, contextId })
-    const opened = detailsFromRequest(request)
-    const input =
-      this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, ...opened }, terms)
-    this.#hasTasks = true
-    this.tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
-    turn.markChanged(taskId)
-    this.#host.logMessage({ message, taskId, generation: 0 }, details)
-    storeOpened(taskId, opened, turn)
-    if (trace) this.#host.traces?.open(taskId, trace, turn)
-    // The initial transition of a chart runs the author's code, so it waits for the commit.
-    if (input && typeof work === 'function') turn.worksToStart = appendItem(turn.worksToStart, input)
-    else turn.afterCommit({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
-    this.calls.settle(callId, turn, { taskId })
+    this.#fail(error, CONTEXT_STOPPED, 'a context actor failed')
   }
 
   #actorOf(taskId: string): AnyActorRef | undefined {
     return this.#root.getSnapshot().children[taskId]
   }
 
-  commitOf(turn: Turn): Commit | undefined {
-    for (const input of turn.worksToStart) this.#host.begin(input)
+  /** Closes a turn and commits it, then publishes it and the turns that waited for it. */
+  #commit(turn: Turn): void {
+    const commit = this.#commitOf(turn)
+    this.pipeline.closeTurn()
+    if (!commit) return this.#settle(turn, true)
+    this.#services.store.commit(commit).then(
+      isWritten => this.#settle(turn, isWritten),
+      error => this.#fail(error)
+    )
+  }
+
+  #settle(settled: Turn, isWritten: boolean): void {
+    const { pipeline } = this
+    settled.isWritten = isWritten
+    for (let turn = pipeline.takeWritten(); turn; turn = pipeline.takeWritten()) {
+      this.#publish(turn)
+      killPoint('streams told')
+      for (const waiting of turn.waiting) waiting.onPublished(turn)
+      for (const effect of turn.effects) this.#host.runThrottled(effect)
+      if (pipeline.isSettled && !pipeline.isOver) this.#events.onIdle(this)
+    }
+    if (pipeline.hasLostRace) this.#fail(LOST_RACE)
+  }
+
+  /** Ends the context after a failed commit. */
+  #fail(error: unknown, answer: unknown = answerToFailed(error), what = 'a commit failed'): void {
+    if (this.pipeline.isOver) return
+    const taskIds = this.pipeline.end(answer)
+    if (answer !== NOT_OWNER) this.#services.logger.error(what, { contextId: this.key.contextId, error })
+    this.#services.metering.forget(this.key)
+    this.stop(answer)
+    const reason = answer === LOST_RACE ? 'race' : answer === NOT_OWNER ? 'not owner' : 'refused'
+    this.#events.onCommitFailed(this, taskIds, reason)
+  }
+
+  #commitOf(turn: Turn): Commit | undefined {
     for (const taskId of turn.changedTasks) this.#save(taskId, turn)
     const saved = savedContext(this.#root, this.#saved)
     const { rows, log, deduplicationRows: sends, journal, webhooks } = turn
-    const isNew = this.commits === 0 && this.#root.getSnapshot().context.negotiations.length === 0
+    const isNew = this.pipeline.commits === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if (
       (isNew || saved.snapshot === this.#saved?.snapshot) &&
       rows.length === 0 &&
@@ -328,7 +297,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     this.#saved = saved
     turn.commit = {
       key: this.key,
-      expected: this.commits++,
+      expected: this.pipeline.commits++,
       atMs: this.#services.clock.now(),
       snapshot: saved.snapshot,
       tasks: rows,
@@ -349,7 +318,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   /** When a task must be in memory next: 0 while it works, or while logic runs in it during an interruption. */
   #wakeOf(taskId: string): number {
     const actor = this.tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
-    return actor && !hasRunningLogic(actor) ? this.timers.nextOf(taskId) : 0
+    return actor && !hasRunningLogic(actor) ? this.#timers.nextOf(taskId) : 0
   }
 
   /** A task's actor as text. If it cannot be serialized, the task fails and has no snapshot. */
@@ -358,8 +327,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     try {
       const made =
         actor &&
-        taskTextOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
-      if (made) this.#host.checkSnapshot(taskId, made.text)
+        taskTextOf(actor, this.#timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+      if (made) this.#facts.checkSnapshot(taskId, made.text)
       return made
     } catch (error) {
       this.#host.failTask(taskId, error)
@@ -367,11 +336,11 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     }
   }
 
-  publish(turn: Turn): void {
+  #publish(turn: Turn): void {
     const { subscriptions, metering, webhooks } = this.#services
     this.#host.traces?.addEvents(turn)
     metering.committed(this.key, turn)
-    if (turn.commit) this.owner.committed(turn.commit, this)
+    if (turn.commit) this.#events.onCommitted(turn.commit, this)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     this.tasks.releaseEnded(turn)
     for (const taskId of turn.changedTasks) {

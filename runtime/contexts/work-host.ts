@@ -1,69 +1,93 @@
+import type { AnyActorRef } from 'xstate'
 import type { ContextFact, ContextMachineEvent } from '../../machines/context.machine.ts'
-import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { ClientMessage, TaskFact } from '../../machines/task-events.ts'
+import type { TaskFact } from '../../machines/task-events.ts'
 import { failureReasonOf } from '../../machines/task.machine.ts'
 import type { Limits } from '../access/limits.ts'
-import {
-  type OpeningDetails,
-  type ReadOpeningDetails,
-  receivedBytes,
-  type WorkInput
-} from '../authoring/work-arguments.ts'
+import type { ReadOpeningDetails, WorkInput } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
-import { factAtEventLimit } from '../commits/task-ledger.ts'
+import type { CommitPipeline } from '../commits/commit-pipeline.ts'
+import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import { type Logger, WORK_FAILED } from '../ports/logger.ts'
 import { NONE } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
-import type { ContextKey, JournalRow, MessageRow, TaskEvent } from '../store/store.ts'
-import { isLast } from '../store/task-record.ts'
+import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import { readAllEvents } from '../streams/task-stream.ts'
+import type { TaskTimers } from '../timers/task-timers.ts'
 import { awaitTask, isPermanent } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/journal.ts'
 import { checkRestoredBytes, isOpening, WorkInputs } from '../work/work-input.ts'
 import { sendToActor } from '../xstate/lean-actor.ts'
-import type { ContextServices, HostedContext } from './dependencies.ts'
-import { readWholeOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
+import type { ContextServices } from './dependencies.ts'
+import { readWholeOrThrow } from './errors.ts'
+import type { PendingCalls } from './external-events.ts'
+import type { Facts, OpenedTask } from './facts.ts'
 import { ContextRecovery } from './recovery.ts'
 import { TaskPaces } from './task-paces.ts'
 import type { WorkSpans } from './work-spans.ts'
 
 const DEFAULT_HISTORY = 50
 
-/** Part of `limits.taskBytes` at which a task is logged as nearly full. */
-const NEARLY_FULL = 0.8
+/** The state of a context that its host reads and changes. */
+export interface ContextParts {
+  readonly pipeline: CommitPipeline
+  readonly tasks: TaskLedger
+  readonly facts: Facts
+  readonly calls: Pick<PendingCalls, 'has'>
+}
+
+interface ContextActors {
+  readonly root: AnyActorRef
+  readonly timers: TaskTimers
+}
 
 /**
- * Host of the actors of one live context: collects their events and effects in the open turn, and gives them access to
- * the store.
+ * What the actors of one live context may ask for: their events and effects go into the open turn, and their reads to
+ * the store. It starts and ends the author's work.
  */
-export class ContextHost implements ActorHost {
+export class WorkHost implements ActorHost {
   readonly key: ContextKey
   /** `undefined` without tracing. */
   readonly traces: WorkSpans | undefined
   readonly #services: ContextServices
-  readonly #context: HostedContext
+  readonly #pipeline: CommitPipeline
+  readonly #tasks: TaskLedger
+  readonly #facts: Facts
+  readonly #calls: Pick<PendingCalls, 'has'>
+  /** Set before the actors start. */
+  #actors: ContextActors | undefined
   /** Created for a context with stored tasks. */
   #recovery: ContextRecovery | undefined
   readonly #inputs: WorkInputs
   /** Created by the first hasty turn. */
   #paces: TaskPaces | undefined
-  #isEnding = false
 
-  constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: WorkSpans) {
+  constructor(key: ContextKey, services: ContextServices, parts: ContextParts, traces?: WorkSpans) {
     this.key = key
     this.#services = services
-    this.#context = context
-    this.#inputs = new WorkInputs(key, services, context.tasks)
+    this.#pipeline = parts.pipeline
+    this.#tasks = parts.tasks
+    this.#facts = parts.facts
+    this.#calls = parts.calls
+    this.#inputs = new WorkInputs(key, services, parts.tasks)
     this.traces = traces
   }
 
+  /** Sets the context's actor and its timers, which are made with this host. */
+  attach(actors: ContextActors): void {
+    this.#actors = actors
+  }
+
+  get #timers(): TaskTimers {
+    return (this.#actors as ContextActors).timers
+  }
+
   get recovery(): ContextRecovery {
-    return (this.#recovery ??= new ContextRecovery(this.#services, this.#context.tasks, this))
+    return (this.#recovery ??= new ContextRecovery(this.#services, this.#tasks, this))
   }
 
   /** Takes back recoveries, because the process shuts down cleanly. */
@@ -76,7 +100,7 @@ export class ContextHost implements ActorHost {
   }
 
   send(event: ContextMachineEvent): void {
-    sendToActor(this.#context.root, event)
+    sendToActor((this.#actors as ContextActors).root, event)
   }
 
   get logger(): Logger {
@@ -92,95 +116,53 @@ export class ContextHost implements ActorHost {
   }
 
   get isLeaving(): boolean {
-    return this.#isOver && !this.#isEnding
-  }
-
-  /** Makes the next stop final: the tasks will not resume. */
-  end(): void {
-    this.#isEnding = true
+    return this.#pipeline.isLeaving
   }
 
   get #isOver(): boolean {
-    return this.#context.pipeline.isOver
+    return this.#pipeline.isOver
   }
 
   noteContextFact(fact: ContextFact): void {
-    this.#context.noteFact(fact)
+    switch (fact.type) {
+      case 'task.opened': {
+        const opened = this.#facts.openTask(fact)
+        const { trace } = fact.request
+        if (trace) this.traces?.open(opened.taskId, trace, this.#pipeline.turn)
+        return this.startWork(opened.taskId, opened)
+      }
+      case 'request.answered':
+        return this.#facts.addReply(fact)
+      case 'request.refused':
+        return this.#facts.refuse(fact)
+      case 'child.crashed': {
+        /* c8 ignore next -- a negotiation ends with an outcome, whatever its author's code does */
+        if (!this.#tasks.has(fact.actorId)) return this.#facts.refuseCrashed(fact.actorId)
+        this.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
+        return this.markChanged(fact.actorId)
+      }
+    }
   }
 
   noteTaskFact(taskId: string, fact: TaskFact): void {
-    if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#restart(taskId) })
-    const { eventsPerTask, taskBytes } = this.#services.limits
-    const { tasks } = this.#context
-    const generation = tasks.generationOf(taskId)
-    const bytes = jsonBytes(fact)
-    const fits = generation === 0 || tasks.fits(taskId, bytes, taskBytes)
-    if (fits) this.#addBytes(taskId, bytes)
-    const tooLarge = fits ? undefined : this.#tooManyBytes(taskId, bytes)
-    const full = tooLarge ?? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
-    const accepted = full ? factAtEventLimit(fact, full.message, fits) : fact
-    const event = accepted && tasks.stamp(taskId, accepted)
-    if (event) this.#context.pipeline.turn.addEvent(event)
-    if (tooLarge) this.#failFull(taskId, tooLarge)
-    else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
-  }
-
-  /**
-   * Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that
-   * opens a task always fits.
-   */
-  logMessage(
-    row: MessageRow & { readonly taskId: string; readonly generation: number },
-    request?: ClientMessage['request']
-  ): boolean {
-    const { tasks, pipeline } = this.#context
-    const bytes = receivedBytes(request ? { message: row.message, request } : row)
-    if (row.generation > 0 && !tasks.fits(row.taskId, bytes, this.#services.limits.taskBytes)) return false
-    this.#addBytes(row.taskId, bytes)
-    tasks.keep(row.taskId, bytes)
-    pipeline.turn.addEvent(row)
-    return true
-  }
-
-  #addBytes(taskId: string, added: number): void {
-    const { taskBytes } = this.#services.limits
-    const bytes = this.#context.tasks.addBytes(taskId, added)
-    const most = NEARLY_FULL * taskBytes
-    if (bytes >= most && bytes - added < most)
-      this.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
-  }
-
-  #tooManyBytes(taskId: string, added: number): A2AError {
-    const { tasks } = this.#context
-    return tasks.fullBy(taskId) ?? tooManyBytes(this.#services.limits.taskBytes, tasks.sizeOf(taskId) + added)
-  }
-
-  /** Fails a task that exceeds its limit of bytes, once. */
-  #failFull(taskId: string, error: A2AError): void {
-    if (this.#context.tasks.fill(taskId, error)) this.failTask(taskId, error)
-  }
-
-  /** Throws RateLimited if a task with this snapshot exceeds its limit of bytes. */
-  checkSnapshot(taskId: string, snapshot: string): void {
-    const { taskBytes } = this.#services.limits
-    const { tasks } = this.#context
-    const bytes = tasks.sizeOf(taskId, snapshot.length)
-    if (bytes <= taskBytes) return
-    const error = tooManyBytes(taskBytes, bytes)
-    tasks.fill(taskId, error)
-    throw error
+    if (fact.type === 'restart.requested') {
+      this.afterCommit({ taskId, run: () => this.traces?.restart(taskId) })
+      return this.startWork(taskId)
+    }
+    const full = this.#facts.addTaskFact(taskId, fact)
+    if (full) this.failTask(taskId, full)
   }
 
   bytesOf(taskId: string): number {
-    return this.#context.tasks.bytesOf(taskId)
+    return this.#tasks.bytesOf(taskId)
   }
 
   markChanged(taskId: string): void {
-    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.markChanged(taskId)
+    if (this.#tasks.has(taskId) && !this.#isOver) this.#pipeline.turn.markChanged(taskId)
   }
 
   noteHaste(taskId: string): void {
-    if (this.#context.tasks.has(taskId) && !this.#isOver)
+    if (this.#tasks.has(taskId) && !this.#isOver)
       (this.#paces ??= new TaskPaces(this, this.#services.limits.hastyTurns)).noteHaste(taskId)
   }
 
@@ -196,11 +178,11 @@ export class ContextHost implements ActorHost {
 
   afterCommit(effect: Effect): void {
     if (this.#isOver) this.run(effect)
-    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.afterCommit(effect)
+    else if (!this.#recovery?.keepsBack(effect)) this.#pipeline.turn.afterCommit(effect)
   }
 
   writable(taskId: string): Promise<void> | undefined {
-    if (!this.#context.owner.isRefused) return undefined
+    if (!this.#services.state.isRefused) return undefined
     this.markChanged(taskId)
     return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }
@@ -211,7 +193,7 @@ export class ContextHost implements ActorHost {
 
   /** Clears the timers of an ended task, and releases the tasks that were loaded for its work. */
   ended(taskId: string): void {
-    this.#context.timers.clearTask(taskId)
+    this.#timers.clearTask(taskId)
     this.#inputs.ended(taskId)
     for (const effect of this.#paces?.forget(taskId) ?? NONE) this.afterCommit(effect)
   }
@@ -242,7 +224,7 @@ export class ContextHost implements ActorHost {
   async readJournal(taskId: string): Promise<JournalRow[]> {
     const rows = await this.#services.reads.readJournal(this.key, taskId)
     // What the task was opened with counts as its message.
-    this.#context.tasks.setJournalBytes(
+    this.#tasks.setJournalBytes(
       taskId,
       rows.reduce((sum, row) => sum + (isOpening(row) ? 0 : jsonBytes(row.value)), 0)
     )
@@ -250,32 +232,26 @@ export class ContextHost implements ActorHost {
   }
 
   readEvents(taskId: string): Promise<TaskEvent[]> {
-    return readAllEvents(this.#services.reads, this.key, taskId, this.#context.tasks.generationOf(taskId))
+    return readAllEvents(this.#services.reads, this.key, taskId, this.#tasks.generationOf(taskId))
   }
 
   isInterrupted(taskId: string): boolean {
-    return this.#context.tasks.isInterrupted(taskId)
+    return this.#tasks.isInterrupted(taskId)
   }
 
   isAwaited(callId: string): boolean {
-    return this.#context.calls.has(callId)
+    return this.#calls.has(callId)
   }
 
   get turnNumber(): number {
-    return this.#context.commits
+    return this.#pipeline.commits
   }
 
   keep(row: JournalRow): void {
     if (this.#isOver) return
-    const { taskId, value } = row
-    const { tasks, pipeline } = this.#context
-    const bytes = jsonBytes(value)
-    if (tasks.has(taskId) && !tasks.fits(taskId, bytes, this.#services.limits.taskBytes)) {
-      return this.#failFull(taskId, this.#tooManyBytes(taskId, bytes))
-    }
-    tasks.addJournalBytes(taskId, bytes)
-    pipeline.turn.addJournal(row)
-    this.markChanged(taskId)
+    const full = this.#facts.addJournal(row)
+    if (full) this.failTask(row.taskId, full)
+    else this.markChanged(row.taskId)
   }
 
   awaitCleanup(taskId: string, settled: Promise<unknown>): void {
@@ -317,11 +293,11 @@ export class ContextHost implements ActorHost {
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    if (!this.#isOver && this.#context.tasks.has(taskId)) this.#context.timers.setAlarm(taskId, name, dueMs, ring)
+    if (!this.#isOver && this.#tasks.has(taskId)) this.#timers.setAlarm(taskId, name, dueMs, ring)
   }
 
   clearAlarm(taskId: string, name: string): void {
-    this.#context.timers.clearAlarm(taskId, name)
+    this.#timers.clearAlarm(taskId, name)
   }
 
   /** Delivers a due event, at once or after its task has been recovered. */
@@ -342,26 +318,31 @@ export class ContextHost implements ActorHost {
     }
   }
 
-  /** Starts the work of a task. Without `input` it is loaded; `opened` saves a read of the journal. */
-  startTask(taskId: string, input?: WorkInput, opened?: OpeningDetails): void {
-    if (input) return this.begin(input)
-    this.workInput(taskId, opened && (() => opened)).then(
-      input => this.begin(input),
-      error => this.failTask(taskId, error)
-    )
+  /**
+   * Starts the work of a task: a function whose input is known in this turn, other work after the commit. Without
+   * `input` it is loaded; `details` save a read of the journal.
+   */
+  startWork(taskId: string, { input, details }: Partial<OpenedTask> = {}): void {
+    // The initial transition of a chart runs the author's code, so it waits for the commit.
+    if (input && typeof this.#services.agent.work === 'function') return this.#begin(input)
+    this.afterCommit({
+      taskId,
+      run: () => {
+        if (input) return this.#begin(input)
+        this.workInput(taskId, details && (() => details)).then(
+          loaded => this.#begin(loaded),
+          error => this.failTask(taskId, error)
+        )
+      }
+    })
   }
 
   /** Starts the work of a task, unless the task has ended. */
-  begin(input: WorkInput): void {
+  #begin(input: WorkInput): void {
     const { taskId } = input
-    if (this.#isOver || !this.#context.tasks.has(taskId)) return
-    const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers.startDeadline(taskId) : {}
+    if (this.#isOver || !this.#tasks.has(taskId)) return
+    const deadline = this.#tasks.generationOf(taskId) <= 1 ? this.#timers.startDeadline(taskId) : {}
     this.noteRun(taskId)
     this.send({ type: 'task.start', taskId, input, ...deadline })
-  }
-
-  #restart(taskId: string): void {
-    this.traces?.restart(taskId)
-    this.startTask(taskId)
   }
 }

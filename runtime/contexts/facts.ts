@@ -1,0 +1,168 @@
+import type { ContextFact } from '../../machines/context.machine.ts'
+import type { A2AError } from '../../machines/protocol/errors.ts'
+import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { ClientMessage, TaskFact } from '../../machines/task-events.ts'
+import { agentMessage } from '../authoring/words.ts'
+import { type OpeningDetails, receivedBytes, type WorkInput } from '../authoring/work-arguments.ts'
+import type { CommitPipeline } from '../commits/commit-pipeline.ts'
+import { factAtEventLimit, type TaskLedger } from '../commits/task-ledger.ts'
+import { jsonBytes } from '../primitives/json.ts'
+import type { ContextKey, JournalRow, MessageRow } from '../store/store.ts'
+import { isLast } from '../store/task-record.ts'
+import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
+import type { ContextServices } from './dependencies.ts'
+import { noAnswer, requestRefused, tooManyBytes, tooManyEvents } from './errors.ts'
+import type { PendingCalls } from './external-events.ts'
+
+/** Part of `limits.taskBytes` at which a task is logged as nearly full. */
+const NEARLY_FULL = 0.8
+
+type FactOf<Type extends ContextFact['type']> = Extract<ContextFact, { type: Type }>
+
+/** A task that a fact has opened. */
+export interface OpenedTask {
+  readonly taskId: string
+  readonly details: OpeningDetails
+  /** The input of its work, if that is known without a read. */
+  readonly input: WorkInput | undefined
+}
+
+/**
+ * Turns what the charts of one context emit into rows of the open turn, within the limits of its tasks. A method that
+ * gives an error has found its task too large: the caller fails the task with it.
+ */
+export class Facts {
+  readonly #key: ContextKey
+  readonly #services: ContextServices
+  readonly #pipeline: CommitPipeline
+  readonly #tasks: TaskLedger
+  readonly #calls: PendingCalls
+  /** Whether the context may have had a task. */
+  #hasTasks: boolean
+
+  constructor(
+    key: ContextKey,
+    services: ContextServices,
+    pipeline: CommitPipeline,
+    tasks: TaskLedger,
+    calls: PendingCalls
+  ) {
+    this.#key = key
+    this.#services = services
+    this.#pipeline = pipeline
+    this.#tasks = tasks
+    this.#calls = calls
+    this.#hasTasks = pipeline.commits > 0
+  }
+
+  /** Opens a task by the message of a request, whose call gets it after the commit. */
+  openTask({ request, terms }: FactOf<'task.opened'>): OpenedTask {
+    const { taskId, callId } = request
+    const { turn } = this.#pipeline
+    const { contextId } = this.#key
+    const message = Object.assign({}, request.message, { taskId, contextId })
+    const details = detailsFromRequest(request)
+    const input =
+      this.#hasTasks || this.#services.agent.input
+        ? undefined
+        : firstWorkInput({ taskId, contextId, message, ...details }, terms)
+    this.#hasTasks = true
+    this.#tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
+    turn.markChanged(taskId)
+    this.addMessage({ message, taskId, generation: 0 }, request.details)
+    storeOpened(taskId, details, turn)
+    this.#calls.settle(callId, turn, { taskId })
+    return { taskId, details, input }
+  }
+
+  /** Adds a request and the agent's answer, without a task. */
+  addReply({ request, reply: content }: FactOf<'request.answered'>): void {
+    const { turn } = this.#pipeline
+    const reply = agentMessage(content, this.#key, this.#services.ids)
+    turn.addEvent({ message: { ...request.message, contextId: this.#key.contextId } })
+    turn.addEvent({ message: reply })
+    this.#calls.settle(request.callId, turn, { reply })
+  }
+
+  /** Answers a refused request with an error. */
+  refuse(fact: FactOf<'request.refused'>): void {
+    this.#calls.settle(fact.request.callId, this.#pipeline.turn, { error: requestRefused(fact) })
+  }
+
+  /* c8 ignore next 4 -- a negotiation ends with an outcome, whatever its author's code does */
+  /** Answers the request of a negotiation that has crashed. */
+  refuseCrashed(callId: string): void {
+    this.#calls.settle(callId, this.#pipeline.turn, { error: noAnswer() })
+  }
+
+  /** Adds an event that a task emits. */
+  addTaskFact(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): A2AError | undefined {
+    const { eventsPerTask, taskBytes } = this.#services.limits
+    const generation = this.#tasks.generationOf(taskId)
+    const bytes = jsonBytes(fact)
+    const fits = generation === 0 || this.#tasks.fits(taskId, bytes, taskBytes)
+    if (fits) this.#addBytes(taskId, bytes)
+    const tooLarge = fits ? undefined : this.#tooManyBytes(taskId, bytes)
+    const full = tooLarge ?? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
+    const accepted = full ? factAtEventLimit(fact, full.message, fits) : fact
+    const event = accepted && this.#tasks.stamp(taskId, accepted)
+    if (event) this.#pipeline.turn.addEvent(event)
+    if (tooLarge) return this.#fill(taskId, tooLarge)
+    return event?.generation === eventsPerTask && !isLast(event) ? tooManyEvents(eventsPerTask) : undefined
+  }
+
+  /**
+   * Adds a client's message. Gives false if it exceeds the task's bytes; the message that opens a task always fits.
+   */
+  addMessage(
+    row: MessageRow & { readonly taskId: string; readonly generation: number },
+    request?: ClientMessage['request']
+  ): boolean {
+    const bytes = receivedBytes(request ? { message: row.message, request } : row)
+    if (row.generation > 0 && !this.#tasks.fits(row.taskId, bytes, this.#services.limits.taskBytes)) return false
+    this.#addBytes(row.taskId, bytes)
+    this.#tasks.keep(row.taskId, bytes)
+    this.#pipeline.turn.addEvent(row)
+    return true
+  }
+
+  /** Adds a row to the journal of a task. */
+  addJournal(row: JournalRow): A2AError | undefined {
+    const { taskId, value } = row
+    const bytes = jsonBytes(value)
+    if (this.#tasks.has(taskId) && !this.#tasks.fits(taskId, bytes, this.#services.limits.taskBytes))
+      return this.#fill(taskId, this.#tooManyBytes(taskId, bytes))
+    this.#tasks.addJournalBytes(taskId, bytes)
+    this.#pipeline.turn.addJournal(row)
+    return undefined
+  }
+
+  /** Throws RateLimited if a task with this snapshot exceeds its limit of bytes. */
+  checkSnapshot(taskId: string, snapshot: string): void {
+    const { taskBytes } = this.#services.limits
+    const bytes = this.#tasks.sizeOf(taskId, snapshot.length)
+    if (bytes <= taskBytes) return
+    const error = tooManyBytes(taskBytes, bytes)
+    this.#tasks.fill(taskId, error)
+    throw error
+  }
+
+  #addBytes(taskId: string, added: number): void {
+    const { taskBytes } = this.#services.limits
+    const bytes = this.#tasks.addBytes(taskId, added)
+    const most = NEARLY_FULL * taskBytes
+    if (bytes >= most && bytes - added < most)
+      this.#services.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
+  }
+
+  #tooManyBytes(taskId: string, added: number): A2AError {
+    return (
+      this.#tasks.fullBy(taskId) ?? tooManyBytes(this.#services.limits.taskBytes, this.#tasks.sizeOf(taskId) + added)
+    )
+  }
+
+  /** Marks a task as full. Gives the error only once, so that the task fails once. */
+  #fill(taskId: string, error: A2AError): A2AError | undefined {
+    return this.#tasks.fill(taskId, error) ? error : undefined
+  }
+}
