@@ -2,7 +2,7 @@ import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { StreamResponseSchema, type StreamResponse } from '../../machines/protocol/objects.ts'
-import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { isPause, isReplyEnd, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
@@ -154,11 +154,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
    * Whether the agent answered with a message, the task has ended or waits for its client, or nothing could be read.
    */
   get mayEnd(): boolean {
-    return (
-      this.#isAnswered ||
-      this.unread !== undefined ||
-      (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
-    )
+    return this.#isAnswered || this.unread !== undefined || (this.#state !== undefined && isPause(this.#state))
   }
 
   get isOpenQuestion(): boolean {
@@ -235,10 +231,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
    */
   #isAtEnd(): boolean {
     if (this.#state === undefined) return false
-    return (
-      isTerminal(this.#state) ||
-      (this.#state === 'TASK_STATE_INPUT_REQUIRED' && this.frame.method === 'SendStreamingMessage')
-    )
+    return this.frame.method === 'SendStreamingMessage' ? isReplyEnd(this.#state) : isTerminal(this.#state)
   }
 
   /** A message after events of a task is not its answer: it is news of the task. */

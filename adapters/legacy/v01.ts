@@ -3,7 +3,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { isReplyEnd, isTerminal } from '../../machines/protocol/states.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { type CallContext, readOrCount } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
@@ -166,7 +166,7 @@ export function dialect01(runtime: Runtime): Dialect {
       streamed(SendParams01, async function* (params, call) {
         const { id } = params
         let follows: string | undefined
-        const events = new Events01({ id, opensTasks }, isPause)
+        const events = new Events01({ id, opensTasks }, isReplyEnd)
         const sent = runtime.sendStreamingMessage(toSendMessage(params), {
           ...call,
           taskName: { name: id, continuesAfter: taskId => void (follows = taskId) }
@@ -249,8 +249,3 @@ const webhookWriter =
     const shown = withPast(task, { earlierTasks: rounds, negotiated }, id)
     return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }
   }
-
-/** The stream of a message also closes at a question. */
-function isPause(state: TaskState): boolean {
-  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
-}

@@ -37,3 +37,16 @@ export function isTerminal(state: TaskState): boolean {
 export function isInterrupted(state: TaskState): boolean {
   return TASK_STATES[state].class === 'interrupted'
 }
+
+/** Whether SendMessage answers with a task in this state: it has ended, or waits for its client (§3.1.1, §3.2.2). */
+export function isPause(state: TaskState): boolean {
+  return isTerminal(state) || isInterrupted(state)
+}
+
+/**
+ * Whether the stream of SendStreamingMessage ends at this state: the end of the task, or a question. It does not end
+ * while an authorization is awaited (§3.1.2, §7.6.1).
+ */
+export function isReplyEnd(state: TaskState): boolean {
+  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
+}

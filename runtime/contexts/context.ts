@@ -28,13 +28,13 @@ import type { ContextEvents, ContextServices, Residency } from './dependencies.t
 import { CONTEXT_STOPPED } from './errors.ts'
 import {
   acceptEvent,
-  isForOther,
   PendingCalls,
   type CallOutcome,
   type StoredEventOptions,
   type OutsideEvent,
   type EventOptions,
-  type EventRefusal
+  type AcceptRules,
+  type Refusal
 } from './external-events.ts'
 import { Facts } from './facts.ts'
 import type { LiveActors } from './observers.ts'
@@ -146,7 +146,7 @@ export class LiveContext implements LiveActors, ErrorListener {
    * Sends an event to a task. Gives the turn that handles it, or a refusal, which changes nothing. Either way it
    * resolves when everything decided so far is committed.
    */
-  send(event: OutsideEvent, terms: EventOptions): Promise<Turn | EventRefusal> {
+  send(event: OutsideEvent, terms: EventOptions): Promise<Turn | Refusal> {
     return new Promise((resolve, reject) => {
       const { turn } = this.pipeline
       turn.onCommit({ onPublished: () => resolve(refusal ?? turn), onFailed: reject })
@@ -155,32 +155,28 @@ export class LiveContext implements LiveActors, ErrorListener {
   }
 
   /** Sends an event to its task, or gives the refusal. */
-  #trySend(
-    event: OutsideEvent,
-    { ifGeneration, answers, send, webhook, trace }: EventOptions,
-    turn: Turn
-  ): EventRefusal | undefined {
+  #trySend(event: OutsideEvent, terms: EventOptions, turn: Turn): Refusal | undefined {
     const { taskId } = event
-    const task = this.#actorOf(taskId)
     const generation = this.tasks.generationOf(taskId)
-    if (!task) return 'refused'
-    if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
-    const {
-      agent: { messages },
-      limits: { queuedMessages }
-    } = this.#services
-    if (answers && isForOther(answers, this.tasks.questionOf(taskId), messages)) return 'other question'
-    this.#host.noteRun(taskId)
-    const accepted = acceptEvent(task, event, messages, queuedMessages)
-    if (typeof accepted === 'string' || !('type' in accepted)) return accepted
+    const actor = this.#actorOf(taskId)
+    if (actor) this.#host.noteRun(taskId)
+    const task = { actor, generation, question: this.tasks.questionOf(taskId) }
+    const accepted = acceptEvent(task, event, this.#rules, terms)
+    if ('reason' in accepted) return accepted
     if ('message' in event && !this.#facts.addMessage({ message: event.message, taskId, generation }, event.request))
-      return 'large'
+      return { reason: 'bytes' }
+    const { send, webhook, trace } = terms
     if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
     if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     sendToActor(this.#root, accepted)
     this.#host.stopThrottling(taskId)
     return undefined
+  }
+
+  get #rules(): AcceptRules {
+    const { agent, limits } = this.#services
+    return { messages: agent.messages, queuedMessages: limits.queuedMessages }
   }
 
   /**

@@ -33,7 +33,9 @@ export interface Residency {
 export class RuntimeState {
   /** `closing`: no new calls. `closed`: no contexts. */
   phase: 'open' | 'closing' | 'closed' = 'open'
-  /** When the store refused the newest commit of any context, in milliseconds since 1970; -Infinity if it accepted it. */
+  /**
+   * When the store refused the newest commit of any context, in milliseconds since 1970; -Infinity if it accepted it.
+   */
   refusedAtMs = -Infinity
 
   get isOpen(): boolean {
@@ -58,8 +60,8 @@ export interface ContextEvents<Live> {
   /** Everything decided in a context is committed and published, so it may be idle. */
   onIdle(live: Live): void
   /**
-   * A commit with these tasks failed and ended the context: the store refused it, another process was faster, or another
-   * node owns it.
+   * A commit with these tasks failed and ended the context: the store refused it, another process was faster, or
+   * another node owns it.
    */
   onCommitFailed(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
 }

@@ -40,48 +40,67 @@ export interface AnsweredQuestion {
   readonly seen: string | undefined
 }
 
-/** Whether a message answers another question than the open one. A queued message is for the next question. */
-export function isForOther(
-  { named, seen }: AnsweredQuestion,
-  open: string | undefined,
-  policy: MessagePolicy
-): boolean {
-  return named === undefined ? open !== undefined && seen !== open && policy !== 'queue' : named !== open
-}
-
 type AcceptedEvent = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
 
 /**
- * Why a task does not accept an event. `refused`: not in its state. `stale`: it has another generation. `other
- * question`: the message answers another one than the open one. `full`: its queue is full. `large`: the message exceeds
- * its bytes. Violations: the answer is invalid.
+ * Why a task does not take an event. `state`: not in its state. `generation`: it has another one. `question`: the
+ * message answers another one than the open one. `queue`: its queue is full. `bytes`: the message exceeds its bytes.
+ * `answer`: the answer is invalid.
  */
-export type EventRefusal = 'refused' | 'stale' | 'other question' | 'full' | 'large' | readonly FieldViolation[]
+export interface Refusal {
+  readonly reason: 'state' | 'generation' | 'question' | 'queue' | 'bytes' | 'answer'
+  readonly violations?: readonly FieldViolation[]
+}
 
 /**
- * The event that the task's chart accepts now, or why it does not. An answer is validated by the task's work, which
- * gets the parsed value.
+ * The task that an event is for: its actor, if it has not ended, the generation of its newest event, its open question.
+ */
+export interface AddressedTask {
+  readonly actor: AnyActorRef | undefined
+  readonly generation: number
+  readonly question: string | undefined
+}
+
+/** How a task takes messages while it works. */
+export interface AcceptRules {
+  readonly messages: MessagePolicy
+  readonly queuedMessages: number
+}
+
+const NOT_NOW: Refusal = { reason: 'state' }
+
+/**
+ * The event that the task's chart takes now, or why it takes none: the only place that decides this. An answer is
+ * validated by the task's work, which gets the parsed value.
  */
 export function acceptEvent(
-  task: AnyActorRef,
+  { actor, generation, question }: AddressedTask,
   event: OutsideEvent,
-  policy: MessagePolicy,
-  queueLimit: number
-): AcceptedEvent | EventRefusal {
-  const snapshot = task.getSnapshot()
-  if (snapshot.status !== 'active') return 'refused'
+  { messages, queuedMessages }: AcceptRules,
+  { ifGeneration, answers }: Pick<EventOptions, 'ifGeneration' | 'answers'> = {}
+): AcceptedEvent | Refusal {
+  if (!actor) return NOT_NOW
+  if (ifGeneration !== undefined && ifGeneration !== generation) return { reason: 'generation' }
+  if (answers && isForOther(answers, question, messages)) return { reason: 'question' }
+  const snapshot = actor.getSnapshot()
+  if (snapshot.status !== 'active') return NOT_NOW
   const work: AnyActorRef | undefined = snapshot.children.work
   if (snapshot.can(event)) {
     if (event.type === 'task.cancel') return event
     const checked = work && checkedFor(work, event, snapshot.context.asks)
-    if (!checked) return 'refused'
-    return 'event' in checked ? checked.event : checked.violations
+    if (!checked) return NOT_NOW
+    return 'event' in checked ? checked.event : { reason: 'answer', violations: checked.violations }
   }
-  if (event.type !== 'message.received' || policy === 'reject') return 'refused'
-  const early = { ...event, type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
-  if (!snapshot.can(early)) return 'refused'
-  if (policy === 'steer') return work && checkedFor(work, event) ? early : 'refused'
-  return snapshot.context.queue.length < queueLimit ? early : 'full'
+  if (event.type !== 'message.received' || messages === 'reject') return NOT_NOW
+  const early = { ...event, type: messages === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
+  if (!snapshot.can(early)) return NOT_NOW
+  if (messages === 'steer') return work && checkedFor(work, event) ? early : NOT_NOW
+  return snapshot.context.queue.length < queuedMessages ? early : { reason: 'queue' }
+}
+
+/** Whether a message answers another question than the open one. A queued message is for the next question. */
+function isForOther({ named, seen }: AnsweredQuestion, open: string | undefined, policy: MessagePolicy): boolean {
+  return named === undefined ? open !== undefined && seen !== open && policy !== 'queue' : named !== open
 }
 
 /**

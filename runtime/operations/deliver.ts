@@ -9,7 +9,7 @@ import { Turn } from '../commits/turn.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { LiveContext } from '../contexts/context.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
-import type { OutsideEvent, EventOptions } from '../contexts/external-events.ts'
+import type { OutsideEvent, EventOptions, Refusal } from '../contexts/external-events.ts'
 import { jsonLoss } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, TaskRow } from '../store/store.ts'
@@ -54,22 +54,30 @@ export async function withLostRaceRetry<T>(
 }
 
 /**
- * Sends an event to a task. After the commit, gives the task as the turn left it; `undefined` if the task does not
- * handle the event. Throws TaskGenerationMismatch if the task has another generation than `terms` require.
+ * Sends an event to a task. After the commit, gives the task as the turn left it; `undefined` if the task does not take
+ * the event in its state. Throws for any other refusal.
  */
 export async function deliverEvent(
   live: LiveContext,
   event: OutsideEvent,
   terms: EventOptions
 ): Promise<TaskRow | undefined> {
-  const { taskId } = event
   const decided = await live.send(event, terms)
-  if (decided instanceof Turn) return decided.rowOf(taskId)
-  if (decided === 'refused') return undefined
-  if (decided === 'stale') throw generationMismatch(taskId)
-  if (decided === 'other question') throw otherQuestion(taskId)
-  if (decided === 'full') throw queueFull(taskId)
-  throw decided === 'large' ? taskFull(taskId) : notThisAnswer(decided)
+  if (decided instanceof Turn) return decided.rowOf(event.taskId)
+  const { reason, violations = [] } = decided
+  if (reason === 'state') return undefined
+  throw REFUSALS[reason](event.taskId, violations)
+}
+
+/** The errors for an event that a task refused, for a reason other than its state. */
+const REFUSALS: Readonly<
+  Record<Exclude<Refusal['reason'], 'state'>, (taskId: string, violations: readonly FieldViolation[]) => A2AError>
+> = {
+  generation: generationMismatch,
+  question: otherQuestion,
+  queue: queueFull,
+  bytes: taskFull,
+  answer: (_, violations) => notThisAnswer(violations)
 }
 
 function otherQuestion(taskId: string): A2AError {

@@ -158,6 +158,7 @@ async function continueTask(
   const stored = await readTaskOrThrow(store, scope, taskId)
   const { contextId, status } = stored.task
   if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(taskId)
+  // An ended task has no actor that could be asked.
   if (isTerminal(status.state)) throw refusal(stored, terms)
   const { details, signal } = terms
   const key = keyOf(scope, contextId)

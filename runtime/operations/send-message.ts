@@ -3,14 +3,21 @@ import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
-import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { isPause, isReplyEnd, isTerminal } from '../../machines/protocol/states.ts'
 import type { Budget } from '../access/call-context.ts'
 import { requestDetailsOf } from '../authoring/work-arguments.ts'
 import { completedOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { EventOptions } from '../contexts/external-events.ts'
 import { deduplicationKeyOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
+import {
+  applyEvent,
+  applyMessage,
+  hasState,
+  newTaskRecord,
+  projectTask,
+  type TaskRecord
+} from '../store/task-record.ts'
 import { eventBytes, LARGE_BYTES, type OpenedStream, toWireTask } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -40,7 +47,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
     let bytes = 0
     if (waits && !isPause(state)) {
       await tail
-        .until(isPauseEvent)
+        .until(endsAnswer)
         .startAfter(generation)
         .each(event => {
           if (seen && (bytes += eventBytes(event)) <= LARGE_BYTES) applyEvent(seen, event)
@@ -79,8 +86,8 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
       ? projectTask(opened, configuration)
       : await whole(services, outcome, configuration, call.budget)
     call.numbered?.(stored.generation)
-    tail.until(isReplyEnd).startAfter(stored.generation)
-    if (endsStream(stored.task.status.state)) tail.end()
+    tail.until(endsStream).startAfter(stored.generation)
+    if (isReplyEnd(stored.task.status.state)) tail.end()
     return { first: { task: toWireTask(stored, call.reliable) }, following: { tail, call } }
   } catch (error) {
     tail.end()
@@ -152,8 +159,8 @@ function taskFromTurn(
   return record
 }
 
-function isWorking({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
+function isWorking(event: TaskEvent): boolean {
+  return hasState(event, state => state === 'TASK_STATE_WORKING')
 }
 
 function whole(
@@ -167,24 +174,12 @@ function whole(
     : readWholeOrThrow(store, key, row.taskId, { historyLength }, budget)
 }
 
-function isPauseEvent({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && isPause(update.statusUpdate.status.state)
+function endsAnswer(event: TaskEvent): boolean {
+  return hasState(event, isPause)
 }
 
-function isPause(state: TaskState): boolean {
-  return isTerminal(state) || isInterrupted(state)
-}
-
-function isReplyEnd({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && endsStream(update.statusUpdate.status.state)
-}
-
-/**
- * The stream of a message ends at a terminal state and at a question, but not while an authorization is awaited
- * (§7.6.1).
- */
-function endsStream(state: TaskState): boolean {
-  return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'
+function endsStream(event: TaskEvent): boolean {
+  return hasState(event, isReplyEnd)
 }
 
 /** The distinct ids that a message refers to. Throws InvalidParams if there are too many. */

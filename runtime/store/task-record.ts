@@ -1,6 +1,6 @@
 import type { Artifact, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import { isTerminal } from '../../machines/protocol/states.ts'
+import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from './store.ts'
 
 /** Up to this length, `append` copies the list. */
@@ -55,9 +55,14 @@ export class ArtifactList {
   }
 }
 
+/** Whether an event is a status for whose state `holds`. */
+export function hasState({ update }: TaskEvent, holds: (state: TaskState) => boolean): boolean {
+  return 'statusUpdate' in update && holds(update.statusUpdate.status.state)
+}
+
 /** Whether an event is the last of its task: a terminal status (§4.1.3). */
-export function isLast({ update }: TaskEvent): boolean {
-  return 'statusUpdate' in update && isTerminal(update.statusUpdate.status.state)
+export function isLast(event: TaskEvent): boolean {
+  return hasState(event, isTerminal)
 }
 
 /** The last `count` items of a list; all without a count. */

@@ -189,8 +189,8 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'an expected generation is not compared',
-    file: 'runtime/contexts/context.ts',
-    find: `if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'`,
+    file: 'runtime/contexts/external-events.ts',
+    find: `if (ifGeneration !== undefined && ifGeneration !== generation) return { reason: 'generation' }`,
     replace: ''
   },
   {

@@ -5,7 +5,7 @@ import type {
   TaskArtifactUpdateEvent,
   TaskStatus
 } from '../../../machines/protocol/objects.ts'
-import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
+import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
 import { paintState, type PasteLine, formatSendCommand, watchLine } from '../text/format.ts'
@@ -168,7 +168,7 @@ async function handOver(
 
 /** Whether work continues: the task neither has ended nor waits. */
 export function isActive(state: TaskState): boolean {
-  return !isTerminal(state) && !isInterrupted(state)
+  return !isPause(state)
 }
 
 /** The exit code for a task in this state; without a task, the agent has answered. */

@@ -1,7 +1,14 @@
 import t from 'tap'
 import { A2AError, ERRORS, errorCodeOf, isA2AError } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS, operationOf } from '../../../machines/protocol/operations.ts'
-import { isInterrupted, isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
+import {
+  isInterrupted,
+  isPause,
+  isReplyEnd,
+  isTerminal,
+  TASK_STATES,
+  type TaskState
+} from '../../../machines/protocol/states.ts'
 import * as uris from '../../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION, normaliseVersion } from '../../../machines/protocol/versions.ts'
 import { fromWireError, toWireError } from '../../../machines/protocol/wire-errors.ts'
@@ -71,6 +78,16 @@ await t.test('the states have the numbers of the proto, their chart names and th
     'TASK_STATE_REJECTED'
   ])
   t.strictSame(states.filter(isInterrupted), ['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'])
+  t.strictSame(
+    states.filter(state => !isPause(state)),
+    ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING'],
+    'where SendMessage does not answer'
+  )
+  t.strictSame(
+    states.filter(state => isPause(state) && !isReplyEnd(state)),
+    ['TASK_STATE_AUTH_REQUIRED'],
+    'where it answers, and a stream goes on'
+  )
 })
 
 await t.test('the operations have these names, streams and capabilities', async t => {

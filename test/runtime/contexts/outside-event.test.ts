@@ -48,15 +48,19 @@ function task(events: EventObject[], work: AnyActorLogic = open): AnyActorRef {
   return actor
 }
 
+function accepted(actor: AnyActorRef, event: OutsideEvent, messages: MessagePolicy, queuedMessages = 1) {
+  return acceptEvent({ actor, generation: 1, question: undefined }, event, { messages, queuedMessages })
+}
+
 /** What the policies make of an event, in their order; the event itself by its type. */
 function verdicts(actor: AnyActorRef, event: OutsideEvent, queueLimit = 1): unknown[] {
   return POLICIES.map(policy => {
-    const verdict = acceptEvent(actor, event, policy, queueLimit)
-    return typeof verdict === 'object' && 'type' in verdict ? verdict.type : verdict
+    const verdict = accepted(actor, event, policy, queueLimit)
+    return 'type' in verdict ? verdict.type : verdict.reason
   })
 }
 
-const no = 'refused'
+const no = 'state'
 const all = (verdict: unknown) => [verdict, verdict, verdict]
 
 await t.test("an event is accepted, converted or refused by the task's state and the policy", async t => {
@@ -97,23 +101,23 @@ await t.test('a chart whose guards throw accepts the event, and then fails by th
 })
 
 await t.test('an accepted event is unchanged, and an early message only gets another type', async t => {
-  t.equal(acceptEvent(task([START, ASK]), words, 'reject', 1), words)
-  t.equal(acceptEvent(task([START, NEED]), authorization, 'queue', 1), authorization)
-  t.strictSame(acceptEvent(task([START]), words, 'steer', 1), { type: 'message.steered', taskId, message })
-  t.strictSame(acceptEvent(task([START]), words, 'queue', 1), { type: 'message.queued', taskId, message })
+  t.equal(accepted(task([START, ASK]), words, 'reject'), words)
+  t.equal(accepted(task([START, NEED]), authorization, 'queue'), authorization)
+  t.strictSame(accepted(task([START]), words, 'steer'), { type: 'message.steered', taskId, message })
+  t.strictSame(accepted(task([START]), words, 'queue'), { type: 'message.queued', taskId, message })
 })
 
 await t.test('a queue accepts messages up to its limit, and another once one is processed', async t => {
   for (const [length, verdict] of [
     [0, 'message.queued'],
     [1, 'message.queued'],
-    [2, 'full'],
-    [3, 'full']
+    [2, 'queue'],
+    [3, 'queue']
   ] as const) {
     const actor = task([START, ...Array.from({ length }, () => QUEUED)])
     t.strictSame(verdicts(actor, words, 2), [no, 'message.steered', verdict])
   }
-  t.strictSame(verdicts(task([QUEUED, QUEUED]), words, 2), [no, no, 'full'], 'also before the start')
+  t.strictSame(verdicts(task([QUEUED, QUEUED]), words, 2), [no, no, 'queue'], 'also before the start')
   t.strictSame(verdicts(task([QUEUED, QUEUED, START, ASK]), words, 2), [no, 'message.steered', 'message.queued'])
 })
 

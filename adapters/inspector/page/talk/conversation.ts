@@ -2,7 +2,7 @@ import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn } from '../../../../machines/protocol/negotiation.ts'
 import type { Artifact, TaskStatus } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
-import { isInterrupted, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
+import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { WatchedMessage } from '../../feed.ts'
@@ -207,7 +207,7 @@ function itemsOf(moments: readonly Moment[]): TalkItem[] {
       })
     else if (isTerminal(status.state) && status.message)
       items.push({ kind: 'message', key: status.message.messageId, message: status.message, taskId })
-    if (isInterrupted(status.state) || isTerminal(status.state)) end(taskId)
+    if (isPause(status.state)) end(taskId)
   }
   for (const run of last.values()) run.isLast = true
   const newest = new Set(artifacts.values())
