@@ -1,9 +1,8 @@
 import { isObject } from '../machines/protocol/codec/json.ts'
 import type { Authenticate, Authorize, Principal } from './access/authentication.ts'
-import type { CountRejected } from './access/call-context.ts'
 import type { CallScheduler } from './access/call-scheduler.ts'
 import type { LimitChanges, Limits } from './access/limits.ts'
-import type { Metering } from './access/quotas.ts'
+import { type Metering, RejectedRequests } from './access/quotas.ts'
 import { AnswerBudget, type Owner, SharedLimit, unfinishedBytes } from './access/shares.ts'
 import type { TenantOptions, Tenants } from './access/tenants.ts'
 import { challengeOf } from './agent/agent-card.ts'
@@ -176,7 +175,7 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   /** Whether tenants are configured, so that servers accept their names in paths. */
   readonly hasTenants: boolean
   /** Counts requests that a server refuses or ignores. Operations count their own calls. */
-  readonly countRejected: CountRejected
+  readonly rejected: RejectedRequests
   /** Counts refusals and connections of servers. */
   readonly counters: Counters
   /** Bytes of incomplete or unparsed messages, of all servers. */
@@ -214,7 +213,7 @@ export function settingsOf(
     opensTasks: agent.work !== undefined,
     negotiates: agent.negotiate !== undefined,
     hasTenants: tenants.listed !== undefined,
-    countRejected: metering.countRejected,
+    rejected: new RejectedRequests(metering, counters),
     unfinished: unfinishedBytes(limits),
     scheduler,
     largeAnswers: new AnswerBudget(new SharedLimit(limits.answerBytes, limits)),

@@ -10,7 +10,6 @@ import {
 import type { Message } from '../machines/protocol/parts.ts'
 import {
   type CallContext,
-  readOrCount,
   scopeOf,
   type UncheckedCall,
   type UncheckedOperations,
@@ -329,7 +328,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     deleteTaskPushNotificationConfig: (params, call = {}) =>
       calls.answer('deleteTaskPushNotificationConfig', params, call, deletePushConfig),
     getExtendedAgentCard: async (params, call = {}) => {
-      if (capabilities.extendedAgentCard) readOrCount(metering.countRejected, call, params, () => checkIsKnown(call))
+      if (capabilities.extendedAgentCard) settings.rejected.read(call, params, () => checkIsKnown(call))
       return calls.answer('getExtendedAgentCard', params, call, async (_, admitted) =>
         cards.signed(await extendedAgentCard(cards.source, admitted, call, { limits, clock, logger, tenants }))
       )

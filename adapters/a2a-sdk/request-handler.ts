@@ -5,7 +5,7 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import { type CallContext, readOrCount } from '../../runtime/access/call-context.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf, type Limits } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
@@ -52,11 +52,11 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
     throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = operationsOf(runtime)
-  const { clock, countRejected: countRejection, extensions, limits, telemetry } = runtime.settings
+  const { clock, rejected, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const checked = (params: unknown, call: CallContext) =>
-    readOrCount(countRejection, call, params, () => withinLimits(params, limits))
+    rejected.read(call, params, () => withinLimits(params, limits))
 
   const answered =
     <Params, Answer>({ answer }: AnsweringMethod, request: Codec<Params>, read: (json: object) => Answer) =>

@@ -112,7 +112,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     const full = principal && served.direct?.claim?.(settings.ownerOf(principal, pathTenant))
     const wrong = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
     if (wrong) {
-      const over = settings.countRejected({ tenant: pathTenant, principal: principal?.id, claims: principal?.claims })
+      const over = settings.rejected.count({ tenant: pathTenant, principal: principal?.id, claims: principal?.claims })
       return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, head, isRpc))
     }
     const traced = telemetry && traceTerms(telemetry, request.headers, binding)

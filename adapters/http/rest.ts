@@ -32,13 +32,11 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
     headers
   } = call
   const routed = routeOf(request.method, path)
-  if (!routed || !('method' in routed)) {
-    const over = await overQuota(runtime, call)
-    if (over) return over
-    if (!routed) runtime.settings.counters.failed('MethodNotFound')
-    return routed
-      ? notAllowed(routed, headers)
-      : statusAnswer(new A2AError('MethodNotFound', `There is nothing at ${path.slice(0, 255)}.`), headers)
+  if (!routed) return nothingAt(runtime, call, `There is nothing at ${path.slice(0, 255)}.`)
+  if (!('method' in routed)) {
+    const over = runtime.settings.rejected.count(callContextOf(call))
+    await delayRefusal(over, runtime.settings)
+    return over ? statusAnswer(over, headers) : notAllowed(routed, headers)
   }
   const type = { 'Content-Type': answerType(request) }
   try {
@@ -69,18 +67,14 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: RoutedReque
     const tenant = routed.tenant === undefined ? undefined : decodePathText('tenant', routed.tenant)
     return await requestParametersOf(runtime, call, routed).finally(() => (call.tenant = tenant))
   } catch (error) {
-    const shown = runtime.settings.countRejected(callContextOf(call)) ?? shownError(error)
-    runtime.settings.counters.failed(shown.code)
-    throw shown
+    throw runtime.settings.rejected.answerTo(shownError(error), callContextOf(call))
   }
 }
 
-/** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
-async function overQuota({ settings }: Runtime, call: HttpCall, form?: Form): Promise<Response | undefined> {
-  const error = settings.countRejected(callContextOf(call))
+/** Answers a request for a path that does not exist. */
+async function nothingAt({ settings }: Runtime, call: HttpCall, message: string, form?: Form): Promise<Response> {
+  const error = settings.rejected.answerTo(new A2AError('MethodNotFound', message), callContextOf(call))
   await delayRefusal(error, settings)
-  if (!error) return undefined
-  settings.counters.failed(error.code)
   return statusAnswer(error, call.headers, undefined, form)
 }
 
@@ -137,17 +131,13 @@ async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): 
   } = call
   try {
     const called = await readCall(runtime, call, dialect.rest)
-    if (!called) {
-      const over = await overQuota(runtime, call, FORM)
-      if (over) return over
-      runtime.settings.counters.failed('MethodNotFound')
-      return statusAnswer(
-        new A2AError('MethodNotFound', `There is nothing at ${path.slice(0, 255)} in A2A ${dialect.version}.`),
-        headers,
-        undefined,
+    if (!called)
+      return await nothingAt(
+        runtime,
+        call,
+        `There is nothing at ${path.slice(0, 255)} in A2A ${dialect.version}.`,
         FORM
       )
-    }
     if (!called.streaming) {
       const answer = await called.answer(callContextOf(call))
       return call.space
@@ -172,6 +162,6 @@ async function readCall(runtime: Runtime, call: HttpCall, rest: RestDialect['res
     const body = request.method === 'POST' ? await bodyParameters(runtime, call) : undefined
     return rest({ verb: request.method, path, query, body })
   } catch (error) {
-    throw runtime.settings.countRejected(callContextOf(call)) ?? error
+    throw runtime.settings.rejected.answerTo(shownError(error), callContextOf(call))
   }
 }

@@ -31,8 +31,7 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   if (envelope.kind === 'invalid') return refused(runtime, envelope.id, envelope.error, call)
   if (envelope.kind === 'response')
     return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
-  if (envelope.kind === 'notification')
-    return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
+  if (envelope.kind === 'notification') return ignored(runtime, call)
   const { id, method: name, params } = envelope
   const { version } = call.head.terms
   const method = methods(name, version)
@@ -64,24 +63,16 @@ async function refused(
   status?: number,
   params?: unknown
 ): Promise<Response> {
-  const over = await overQuota(runtime, id, call, params)
-  if (over) return over
-  runtime.settings.counters.failed(error.code)
-  return errorAnswer(id, error, call, status)
+  const answered = runtime.settings.rejected.answerTo(error, callContextOf(call), params)
+  await delayRefusal(answered, runtime.settings)
+  return errorAnswer(id, answered, call, answered === error ? status : undefined)
 }
 
-/** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
-async function overQuota(
-  { settings }: Runtime,
-  id: RequestId | null,
-  call: HttpCall,
-  params?: unknown
-): Promise<Response | undefined> {
-  const error = settings.countRejected(callContextOf(call), params)
+/** Answers a request without an answer of its own: with nothing, or with RateLimited if it is over a quota. */
+async function ignored({ settings }: Runtime, call: HttpCall): Promise<Response> {
+  const error = settings.rejected.count(callContextOf(call))
   await delayRefusal(error, settings)
-  if (!error) return undefined
-  settings.counters.failed(error.code)
-  return errorAnswer(id, error, call)
+  return error ? errorAnswer(null, error, call) : new LightResponse(null, { status: 204, headers: call.headers })
 }
 
 /** Wraps each event of a stream in a JSON-RPC response. */

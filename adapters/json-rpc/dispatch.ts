@@ -6,7 +6,7 @@ import {
   type StreamingName
 } from '../../machines/protocol/operations.ts'
 import { normaliseVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
-import { readOrCount, type UncheckedOperations } from '../../runtime/access/call-context.ts'
+import type { UncheckedOperations } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { AnsweringMethod, Dialect, Method, StreamingMethod } from './dialect.ts'
 
@@ -96,10 +96,10 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
 }
 
 /** The method for every name in an unsupported version: it answers with the error for the version. */
-function versionErrorMethod({ settings: { countRejected: countRejection } }: Runtime, version: string): Method {
+function versionErrorMethod({ settings: { rejected } }: Runtime, version: string): Method {
   return {
     streaming: false,
-    answer: async (params, call) => readOrCount(countRejection, call, params, () => checkVersion(version))
+    answer: async (params, call) => rejected.read(call, params, () => checkVersion(version))
   }
 }
 

@@ -5,7 +5,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isReplyEnd, isTerminal } from '../../machines/protocol/states.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { type CallContext, readOrCount } from '../../runtime/access/call-context.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
@@ -50,7 +50,7 @@ type Events = AsyncGenerator<Event01, void, undefined>
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
-  const { capabilities, countRejected: countRejection, negotiates, opensTasks } = runtime.settings
+  const { capabilities, rejected, negotiates, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, webhookWriter(negotiates))
 
@@ -62,7 +62,7 @@ export function dialect01(runtime: Runtime): Dialect {
     answer: async (given, call) => {
       try {
         return await run(
-          readOrCount(countRejection, call, given, () => checkedParams(schema, given, limits)),
+          rejected.read(call, given, () => checkedParams(schema, given, limits)),
           { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 }
         )
       } catch (error) {
@@ -79,7 +79,7 @@ export function dialect01(runtime: Runtime): Dialect {
     async *events(given, call) {
       try {
         yield* run(
-          readOrCount(countRejection, call, given, () => checkedParams(schema, given, limits)),
+          rejected.read(call, given, () => checkedParams(schema, given, limits)),
           { ...call, version: PROTOCOL_VERSION, dialect: VERSION_01 }
         )
       } catch (error) {

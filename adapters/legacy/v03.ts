@@ -3,7 +3,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
-import { type CallContext, readOrCount } from '../../runtime/access/call-context.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
@@ -26,7 +26,7 @@ type Events = AsyncGenerator<Event03, void, undefined>
  */
 export function createDialect03(runtime: Runtime, options?: Card03Options): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
-  const { capabilities, countRejected: countRejection } = runtime.settings
+  const { capabilities, rejected } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(BARE, writeBare)
 
@@ -68,7 +68,7 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
 
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
-    const params = readOrCount(countRejection, call, given, () => params03(method, given, limits))
+    const params = rejected.read(call, given, () => params03(method, given, limits))
     if (name === 'agent/getAuthenticatedExtendedCard')
       return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }), options)
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
@@ -76,7 +76,7 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
   }
 
   async function* stream(method: Method03, given: unknown, call: CallContext): Events {
-    const params = readOrCount(countRejection, call, given, () => params03(method, given, limits))
+    const params = rejected.read(call, given, () => params03(method, given, limits))
     if (method.name === 'tasks/resubscribe') yield* resubscribed(params, call)
     else for await (const event of streamed(method.name, params, call)) yield closing(event)
   }

@@ -250,16 +250,14 @@ export class Connection {
 
   /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
   #refuse(id: RequestId | null, error: A2AError, bytes: number, params?: unknown): void {
-    const answered = this.#count(bytes, params) ?? error
-    this.#runtime.settings.counters.failed(answered.code)
+    const answered = this.#runtime.settings.rejected.answerTo(error, { ...this.#calls.caller, bytes }, params)
+    if (answered.metadata['quota'] !== undefined) this.#refusals.note()
     this.#outbox.send(errorFrame(id, answered))
   }
 
-  /** Counts a frame that reaches no operation. Returns the error if it is over a quota. */
-  #count(bytes: number, params?: unknown): A2AError | undefined {
-    const error = this.#runtime.settings.countRejected({ ...this.#calls.caller, bytes }, params)
-    if (error) this.#refusals.note()
-    return error
+  /** Counts a frame that gets no answer. */
+  #count(bytes: number): void {
+    if (this.#runtime.settings.rejected.count({ ...this.#calls.caller, bytes })) this.#refusals.note()
   }
 
   /** The terms of a request, with the extensions that it activates. */

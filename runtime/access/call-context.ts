@@ -1,5 +1,4 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { OperationName, StreamingName } from '../../machines/protocol/operations.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
@@ -86,22 +85,8 @@ export type Budget = (bytes: number) => Promise<void> | undefined
 export const NO_ADDRESS =
   'The agent does not know its own URL, which its card needs. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
 
-/** Counts a request that reaches no operation. Gives RateLimited if its caller's quota is used up. */
-export type CountRejected = (
-  call: Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>,
-  params?: unknown
-) => A2AError | undefined
-
-/**
- * Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up.
- */
-export function readOrCount<T>(count: CountRejected, call: CallContext, params: unknown, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    throw count(call, params) ?? error
-  }
-}
+/** The parts of a call that say against which quotas it counts. */
+export type RejectedCall = Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>
 
 /**
  * The operations of a runtime as bindings call them: with JSON that no schema has seen, because each operation checks

@@ -6,7 +6,8 @@ import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Commit, Erasure, Store, TaskRow } from '../store/store.ts'
-import { scopeOf, type CountRejected } from './call-context.ts'
+import type { Counters } from '../telemetry/counters.ts'
+import { scopeOf, type RejectedCall } from './call-context.ts'
 import { REFILL_MS } from './call-scheduler.ts'
 import type { Quotas } from './limits.ts'
 import type { Tenants } from './tenants.ts'
@@ -75,8 +76,11 @@ export class Metering {
     tenancy.usage.countRequest(bytes, nowMs)
   }
 
-  /** Counts a request that reaches no operation, for the tenant of its parameters, else of its URL. */
-  readonly countRejected: CountRejected = (call, params) => {
+  /**
+   * Counts a request that reaches no operation, for the tenant of its parameters, else of its URL. Gives RateLimited if
+   * its caller's quota is used up.
+   */
+  rejected(call: RejectedCall, params: unknown): A2AError | undefined {
     const named = isObject(params) && typeof params.tenant === 'string' ? params : {}
     const scope = scopeOf(named, call)
     try {
@@ -224,6 +228,43 @@ function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenanc
  */
 function isKnown({ tenancy, usage }: Users): boolean {
   return tenancy.usage.open !== undefined && (usage.open !== undefined || tenancy.usage.tasks < usage.quota.openTasks)
+}
+
+/**
+ * Requests that reach no operation, because a server refuses or ignores them. Every binding answers them by this, so
+ * that each counts once, against the quotas of its caller and in the metrics.
+ */
+export class RejectedRequests {
+  readonly #metering: Metering
+  readonly #counters: Pick<Counters, 'failed'>
+
+  constructor(metering: Metering, counters: Pick<Counters, 'failed'>) {
+    this.#metering = metering
+    this.#counters = counters
+  }
+
+  /** Counts a request that gets no error of its own. Gives RateLimited if its caller's quota is used up. */
+  count(call: RejectedCall, params?: unknown): A2AError | undefined {
+    const error = this.#metering.rejected(call, params)
+    if (error) this.#counters.failed(error.code)
+    return error
+  }
+
+  /** Counts a request, and gives the error to answer it with: `error`, or RateLimited in its place. */
+  answerTo(error: A2AError, call: RejectedCall, params?: unknown): A2AError {
+    const over = this.count(call, params)
+    if (!over) this.#counters.failed(error.code)
+    return over ?? error
+  }
+
+  /** Reads a request. If that throws an A2AError, counts the request and throws the error to answer it with. */
+  read<T>(call: RejectedCall, params: unknown, read: () => T): T {
+    try {
+      return read()
+    } catch (error) {
+      throw this.answerTo(error as A2AError, call, params)
+    }
+  }
 }
 
 /** Connections of clients by name, so that the shares of anonymous callers are the same on other nodes. */

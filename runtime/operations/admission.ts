@@ -4,15 +4,9 @@ import { OPERATIONS, type OperationName, type OperationRequests } from '../../ma
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authentication.ts'
-import {
-  callerOf,
-  scopeOf,
-  type CallContext,
-  type Conditions,
-  type Budget,
-  type CountRejected
-} from '../access/call-context.ts'
+import { callerOf, scopeOf, type CallContext, type Conditions, type Budget } from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
+import type { Metering } from '../access/quotas.ts'
 import { sharerKeyOf } from '../access/shares.ts'
 import { checkTenantName, emptyScope, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OWN_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
@@ -83,7 +77,7 @@ export function admit<Name extends OperationName>(
 
 /** Validates a call like {@link admit}, and counts it if that throws. A closure for each call would cost memory. */
 function admitCounted<Name extends OperationName>(
-  count: CountRejected,
+  metering: Metering,
   name: Name,
   request: unknown,
   call: CallContext,
@@ -92,7 +86,7 @@ function admitCounted<Name extends OperationName>(
   try {
     return admit(name, request, call, supported)
   } catch (error) {
-    throw count(call, request) ?? error
+    throw metering.rejected(call, request) ?? error
   }
 }
 
@@ -222,7 +216,7 @@ export class Admission {
     this.#services.state.checkOpen()
     const { tenants, extensions, refused } = this.#rules
     const { metering } = this.#services
-    const admitted = admitCounted(metering.countRejected, name, params, call, extensions)
+    const admitted = admitCounted(metering, name, params, call, extensions)
     const isServed = tenants.has(admitted.scope, call.claims)
     metering.request(admitted.scope, isServed, call.bytes)
     const refusal = refused.get(name)

@@ -327,7 +327,6 @@ await t.test("the settings have the servers' limits, and only the given options"
   t.strictSame(Object.keys(runtime.settings).toSorted(), [
     'capabilities',
     'clock',
-    'countRejected',
     'counters',
     'extensions',
     'hasTenants',
@@ -337,6 +336,7 @@ await t.test("the settings have the servers' limits, and only the given options"
     'negotiates',
     'opensTasks',
     'ownerOf',
+    'rejected',
     'scheduler',
     'unfinished'
   ])
