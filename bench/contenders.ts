@@ -7,6 +7,8 @@ import { webSocketLoad } from './load/websocket-load.ts'
 export interface Contender {
   readonly name: string
   readonly file: string
+  /** The checkout with its server, built by `npm run build:bench`. Default this one. */
+  readonly folder?: string
   readonly load: (port: number, inFlight: number) => Promise<Load>
   /** What its server is started with beside the work of the race. */
   readonly options?: Readonly<Record<string, unknown>>

@@ -4,7 +4,7 @@ import { scenarios } from './scenarios.ts'
 import { ServerProcess } from './server-process.ts'
 import { surroundings } from './surroundings.ts'
 
-const { scale, names, isFull, node } = readArguments(process.argv.slice(2))
+const { scale, names, isFull, node, against } = readArguments(process.argv.slice(2))
 ServerProcess.node = node
 const parts: string[] = []
 const show = (markdown: string) => {
@@ -13,5 +13,5 @@ const show = (markdown: string) => {
 }
 
 show(`${surroundings(scale, node)}\n`)
-for (const name of names) await scenarios[name]?.(scale, show)
+for (const name of names) await scenarios[name]?.(scale, show, against)
 if (isFull) keepFigures('bench/README.md', parts.join('\n'))

@@ -51,7 +51,11 @@ export async function run(race: Race): Promise<Lane[]> {
   const lanes: { contender: Contender; server: ServerProcess; rounds: Round[] }[] = []
   try {
     for (const contender of race.contenders) {
-      const server = await ServerProcess.start(contender.file, { ...contender.options, work: race.work })
+      const server = await ServerProcess.start(
+        contender.file,
+        { ...contender.options, work: race.work },
+        contender.folder
+      )
       lanes.push({ contender, server, rounds: [] })
       const load = await contender.load(server.port, race.inFlight)
       await race.warmUp(load)

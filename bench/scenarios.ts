@@ -1,3 +1,4 @@
+import { ours } from './contenders.ts'
 import { figuresOf } from './figures.ts'
 import { run, type Race } from './race.ts'
 import type { Scale } from './scale.ts'
@@ -15,8 +16,11 @@ import { streamRaces } from './scenarios/stream.ts'
 import { tenantTable } from './scenarios/tenants.ts'
 import { raceTable } from './tables.ts'
 
-/** Runs a scenario; hands over each part as Markdown when it is there. */
-export type Scenario = (scale: Scale, show: (markdown: string) => void) => Promise<void>
+/**
+ * Runs a scenario; hands over each part as Markdown when it is there. `against`: the folder of another version, whose
+ * servers take part in races instead of other projects'.
+ */
+export type Scenario = (scale: Scale, show: (markdown: string) => void, against?: string) => Promise<void>
 
 /** All that is measured, by the names that `--only` takes. */
 export const scenarios: Readonly<Record<string, Scenario>> = {
@@ -50,12 +54,28 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
 }
 
 function races(of: (scale: Scale) => Race[]): Scenario {
-  return async (scale, show) => {
-    for (const race of of(scale)) {
+  return async (scale, show, against) => {
+    const raced = of(scale)
+    for (const race of against === undefined ? raced : raced.flatMap(each => racesAgainst(each, against))) {
       const lanes = await run(race)
       show(section(race.title, raceTable(race, figuresOf(lanes, race))))
     }
   }
+}
+
+/** Each of our servers of a race beside the same server of another version. */
+function racesAgainst(race: Race, folder: string): Race[] {
+  return race.contenders
+    .filter(({ file }) => file === ours.file)
+    .map(contender => {
+      const other = { ...contender, name: `${contender.name}, the other version`, folder }
+      return {
+        ...race,
+        title: `${race.title}: ${contender.name}`,
+        contenders: [contender, other],
+        baseline: { contender: other, name: 'the other' }
+      }
+    })
 }
 
 function section(title: string, table: string): string {

@@ -1,4 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Memory, Question, Told } from './servers/control.ts'
 
 /** A server in a process of its own. */
@@ -14,9 +16,10 @@ export class ServerProcess {
     this.port = port
   }
 
-  /** Starts the server of a file in `servers/` and resolves when it listens. Throws Error if it ends instead. */
-  static async start(file: string, options: unknown): Promise<ServerProcess> {
-    const child = fork(new URL(`servers/${file}.js`, import.meta.url), [JSON.stringify(options)], {
+  /** Starts the server of a file in `servers/`, of this checkout or of another folder's, and resolves when it listens. Throws Error if it ends instead. */
+  static async start(file: string, options: unknown, folder?: string): Promise<ServerProcess> {
+    const built = folder === undefined ? import.meta.url : pathToFileURL(resolve(folder, '.build-bench/bench/main.js'))
+    const child = fork(new URL(`servers/${file}.js`, built), [JSON.stringify(options)], {
       execPath: ServerProcess.node,
       execArgv: ['--expose-gc'],
       env: { ...process.env, NODE_ENV: 'production' }
