@@ -3,14 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { type AgentCard, type AgentInterface, tenantUrl } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
-import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import { type AnswerHeaders, LightResponse, statusAnswer } from '../entry/answers.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
-import { type Dialect, DIALECTS } from '../json-rpc/dialect.ts'
+import { type Dialect, DIALECTS, Versions } from '../json-rpc/dialect.ts'
 import { termsOf } from './call.ts'
 import { notAllowed } from './rest.ts'
 
@@ -19,15 +18,15 @@ const MAX_AGE_SECONDS = 300
 /** Answers requests for a runtime's card, in the requested version, signed if the runtime signs. */
 export class CardAnswers {
   readonly #runtime: Runtime
-  readonly #dialects: readonly Dialect[]
+  readonly #versions: Versions
   /** The dialect whose members are added to the card of 1.0, for clients that request no version. */
   readonly #merging: Dialect | undefined
   readonly #since: Date
 
-  constructor(runtime: Runtime, dialects: readonly Dialect[]) {
+  constructor(runtime: Runtime, versions: Versions) {
     this.#runtime = runtime
-    this.#dialects = dialects
-    this.#merging = dialects.find(({ withCard }) => withCard)
+    this.#versions = versions
+    this.#merging = versions.dialects.find(({ withCard }) => withCard)
     this.#since = new Date(runtime.settings.clock.now())
   }
 
@@ -42,12 +41,16 @@ export class CardAnswers {
     more: AnswerHeaders,
     tenant?: string
   ): Promise<Response> {
-    const version = requestedVersion(named)
-    const dialect = this.#dialectOf(version)
+    const asked = this.#versions.read(named)
     try {
-      const made = dialect
-        ? dialect.card(this.#runtime.agentCard(interfaces, tenant))
-        : await this.#runtime.signedCard(interfaces, tenant, version === '' ? this.#merging?.withCard : undefined)
+      const made =
+        typeof asked === 'object'
+          ? asked.card(this.#runtime.agentCard(interfaces, tenant))
+          : await this.#runtime.signedCard(
+              interfaces,
+              tenant,
+              asked === 'unstated' ? this.#merging?.withCard : undefined
+            )
       return cardAnswer(made, this.#since, request, more)
     } catch (error) {
       return statusAnswer(error, more)
@@ -64,24 +67,15 @@ export class CardAnswers {
     interfaces: readonly AgentInterface[],
     more: AnswerHeaders
   ): Promise<Response> | Response {
-    if (this.#dialectOf(requestedVersion(named))) return this.card(request, named, interfaces, more)
+    if (typeof this.#versions.read(named) === 'object') return this.card(request, named, interfaces, more)
     const made = this.#runtime.agentCard(interfaces)
     return cardAnswer(
-      Object.assign({}, ...this.#dialects.map(dialect => dialect.card(made)).toReversed()),
+      Object.assign({}, ...this.#versions.dialects.map(dialect => dialect.card(made)).toReversed()),
       this.#since,
       request,
       more
     )
   }
-
-  #dialectOf(version: string): Dialect | undefined {
-    return this.#dialects.find(dialect => dialect.version === version)
-  }
-}
-
-/** The requested version; empty if the request names none, as most do. */
-function requestedVersion(version: string): string {
-  return version === '' ? '' : (normaliseVersion(version) ?? '')
 }
 
 /**
@@ -191,7 +185,7 @@ export function cardHandler(runtime: Runtime, options: CardHandlerOptions): Card
   if (!interfaces)
     throw new TypeError(`cardHandler needs interfaces, ${INTERFACES[1]}: a mounted card does not know its address.`)
   checkInterfaces(interfaces)
-  const cards = new CardAnswers(runtime, dialects)
+  const cards = new CardAnswers(runtime, new Versions(dialects))
   const answer = async (request: Request): Promise<Response> => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(['GET', 'HEAD'], {})
     const { version } = termsOf(request, new URL(request.url).searchParams, [])

@@ -29,7 +29,7 @@ import {
   type OfferedBindings
 } from '../entry/interfaces.ts'
 import { A_PATH, joinAgentUrl, basePath } from '../entry/listen.ts'
-import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
+import { DIALECTS, type Dialect, Versions } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
@@ -80,18 +80,18 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   checkOptions(given, OPTIONS, 'httpHandler', "httpHandler(runtime, { path: '/agent' })")
   const { webSocket = false, dialects = [], ...options } = given
   const { settings } = runtime
-  const methods = methodsOf(runtime, dialects)
+  const versions = new Versions(dialects)
+  const methods = methodsOf(runtime, versions)
   const operations = operationsOf(runtime)
-  const versions = dialects.map(({ version }) => version)
   const { authenticate, hasTenants, counters, telemetry } = settings
 
   const refused = (refusal: RefusedRequest, head: RequestHead, isRpc: boolean) => {
     counters.refused(refusal.status)
     const { terms, headers } = head
     return refusalAnswer(
-      refusalForVersion(refusal, terms.version, versions),
+      refusalForVersion(refusal, terms.version, versions.served),
       headers,
-      isRpc ? 'JSONRPC' : restFormOf(dialects, head)
+      isRpc ? 'JSONRPC' : restFormOf(versions, head)
     )
   }
 
@@ -119,7 +119,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     const call = new HttpCall(settings, request, served, head, { principal, pathTenant, traced }, tenant)
     return isRpc
       ? answerRpc(runtime, methods, call)
-      : (answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
+      : (answerDialect(runtime, versions, call) ?? answerRest(runtime, operations, call))
   }
   return mountedHandler(runtime, { ...options, webSocket, dialects, http: true }, (request, head, served) => {
     const answer = authenticate
@@ -158,7 +158,7 @@ function mountedHandler(
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
   const base = basePath(path)
-  const cards = new CardAnswers(runtime, offer.dialects)
+  const cards = new CardAnswers(runtime, new Versions(offer.dialects))
   const publicUrl = url ?? settings.publicUrl
 
   const interfacesFor = memoizeLast(address => interfacesAt(address, offer))

@@ -1,8 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { type Form, jsonAnswer, shownError, statusAnswer, restErrorBody } from '../entry/answers.ts'
-import type { Dialect, RestCall } from '../json-rpc/dialect.ts'
+import type { Dialect, RestCall, Versions } from '../json-rpc/dialect.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
 import { encodeOnce } from '../json-rpc/envelope.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
@@ -102,25 +101,23 @@ const EVENTS = {
 }
 
 /** The older version of a REST request, whose path begins with `/v1/`; `undefined` for other requests. */
-function dialectOf(dialects: readonly Dialect[], { path, terms }: RequestHead): RestDialect | undefined {
-  const version = normaliseVersion(terms.version)
-  return path.startsWith('/v1/')
-    ? dialects.find((dialect): dialect is RestDialect => dialect.version === version && dialect.rest !== undefined)
-    : undefined
+function dialectOf(versions: Versions, { path, terms }: RequestHead): RestDialect | undefined {
+  const dialect = path.startsWith('/v1/') ? versions.dialectOf(terms.version) : undefined
+  return dialect && hasRest(dialect) ? dialect : undefined
+}
+
+function hasRest(dialect: Dialect): dialect is RestDialect {
+  return dialect.rest !== undefined
 }
 
 /** The form of errors for a REST request. */
-export function restFormOf(dialects: readonly Dialect[], head: RequestHead): Form {
-  return dialectOf(dialects, head) ? FORM : 'HTTP+JSON'
+export function restFormOf(versions: Versions, head: RequestHead): Form {
+  return dialectOf(versions, head) ? FORM : 'HTTP+JSON'
 }
 
 /** Answers a REST request of an older version; `undefined` for other requests. */
-export function answerDialect(
-  runtime: Runtime,
-  dialects: readonly Dialect[],
-  call: HttpCall
-): Promise<Response> | undefined {
-  const dialect = dialectOf(dialects, call.head)
+export function answerDialect(runtime: Runtime, versions: Versions, call: HttpCall): Promise<Response> | undefined {
+  const dialect = dialectOf(versions, call.head)
   return dialect && perform(runtime, dialect, call)
 }
 

@@ -1,5 +1,6 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
 
@@ -62,4 +63,43 @@ export interface AnsweringMethod {
 export interface StreamingMethod {
   readonly streaming: true
   readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined>
+}
+
+/**
+ * What the `A2A-Version` of a request asks for: 1.0, an older version, no version at all, or one that is not served.
+ */
+export type AskedVersion = Dialect | 'current' | 'unstated' | 'unsupported'
+
+/**
+ * The versions of A2A that a server speaks: 1.0, and its dialects. Every binding reads the version of a request here,
+ * whether it stands in a header, in the query of a URL or in a handshake (§3.6).
+ */
+export class Versions {
+  readonly dialects: readonly Dialect[]
+  /** Their names, the newest first. */
+  readonly served: readonly string[]
+
+  constructor(dialects: readonly Dialect[] = []) {
+    this.dialects = dialects
+    this.served = [PROTOCOL_VERSION, ...dialects.map(({ version }) => version)]
+  }
+
+  /** Reads an `A2A-Version`; blank if the request has none. */
+  read(text: string): AskedVersion {
+    if (text === PROTOCOL_VERSION) return 'current'
+    if (text.trim() === '') return 'unstated'
+    const version = normaliseVersion(text)
+    return version === PROTOCOL_VERSION ? 'current' : (this.#named(version) ?? 'unsupported')
+  }
+
+  /** The dialect that a request asks for, if it asks for one. A request without a version asks for 0.3 (§3.6.2). */
+  dialectOf(text: string): Dialect | undefined {
+    const asked = this.read(text)
+    if (asked === 'unstated') return this.#named(normaliseVersion(''))
+    return typeof asked === 'object' ? asked : undefined
+  }
+
+  #named(version: string | undefined): Dialect | undefined {
+    return this.dialects.find(dialect => dialect.version === version)
+  }
 }

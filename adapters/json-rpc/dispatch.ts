@@ -8,7 +8,7 @@ import {
 import { normaliseVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
 import type { UncheckedOperations } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
-import type { AnsweringMethod, Dialect, Method, StreamingMethod } from './dialect.ts'
+import { type AnsweringMethod, type Dialect, type Method, type StreamingMethod, Versions } from './dialect.ts'
 
 /**
  * The method for a request without a version, from the dialects. If two dialects have the name, as 0.1 and 0.3 have
@@ -77,21 +77,16 @@ export function operationsOf(runtime: UncheckedOperations): Operations {
  * The methods for clients: the operations of 1.0, and those of older dialects. A request without a version that names a
  * method of a dialect belongs to that dialect. A request with the version of a dialect has only the methods of that.
  */
-export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
+export function methodsOf(runtime: Runtime, versions = new Versions()): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
-  const older = new Map(dialects.map(dialect => [dialect.version, dialect]))
   return (name, version) => {
     const operation = operations.get(name)
-    if (operation && version === PROTOCOL_VERSION) return operation
-    const isStated = version.trim() !== ''
-    const wanted = normaliseVersion(version) ?? ''
-    const dialect = older.get(wanted)
-    if (operation && !(isStated && dialect)) return operation
-    const unstated = isStated ? undefined : unstatedMethod(dialects, name)
-    return (
-      unstated ??
-      (dialect ? dialect.method(name) : wanted === PROTOCOL_VERSION ? undefined : versionErrorMethod(runtime, version))
-    )
+    const asked = versions.read(version)
+    if (typeof asked === 'object') return asked.method(name)
+    if (operation) return operation
+    if (asked === 'current') return undefined
+    const unstated = asked === 'unstated' ? unstatedMethod(versions.dialects, name) : undefined
+    return unstated ?? (versions.dialectOf(version) ? undefined : versionErrorMethod(runtime, version))
   }
 }
 

@@ -4,7 +4,6 @@ import { WebSocketServer } from 'ws'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { SharedLimit } from '../../runtime/access/shares.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
@@ -21,6 +20,7 @@ import {
 import { serverUrlOf, joinAgentUrl, basePath, FULL, GOING, type ListeningServer } from '../entry/listen.ts'
 import { shareRefusal } from '../entry/received-requests.ts'
 import { acceptUpgrades } from '../entry/upgrade-paths.ts'
+import { Versions } from '../json-rpc/dialect.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
@@ -61,10 +61,10 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
   const handleProtocols = (offered: Set<string>) => offered.has(WEBSOCKET_SUBPROTOCOL) && WEBSOCKET_SUBPROTOCOL
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServedSocket, handleProtocols, ...bounds })
-  const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
+  const versions = new Versions(offer.dialects)
   const base = basePath(path)
   const address = joinAgentUrl(serverUrlOf(server, ''), base)
-  const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
+  const serving = { runtime, methods: methodsOf(runtime, versions), tap }
   /** The interfaces to show to a connection to this host. */
   const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? joinAgentUrl(origin, base), offer))
   const shares = new SharedLimit(limits.connections, limits)

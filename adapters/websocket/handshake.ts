@@ -2,7 +2,6 @@ import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
-import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import {
@@ -15,6 +14,7 @@ import {
   type RefusedRequest
 } from '../entry/admission.ts'
 import { refusalBody } from '../entry/answers.ts'
+import type { Versions } from '../json-rpc/dialect.ts'
 
 type Settings = Runtime['settings']
 
@@ -34,11 +34,11 @@ export interface Handshake extends ConnectionOptions {
   readonly host: string
 }
 
-/** Validates a handshake, in the order of its text. `versions` are those served, the newest first. */
+/** Validates a handshake, in the order of its text. */
 export async function readHandshake(
   request: IncomingMessage,
   settings: Settings,
-  versions: readonly string[]
+  versions: Versions
 ): Promise<Handshake | RefusedRequest> {
   const target = targetOf(request, settings)
   if ('status' in target) return target
@@ -53,7 +53,7 @@ export async function readHandshake(
   const extensions = headerOr(request, 'a2a-extensions', url)
   const { principal, refusal: stranger } = await authenticateRequest(() => requestHeadersOf(request), settings)
   return (
-    (stranger && refusalForVersion(stranger, version, versions)) ?? {
+    (stranger && refusalForVersion(stranger, version, versions.served)) ?? {
       principal,
       version,
       extensions,
@@ -93,13 +93,14 @@ function protocolRefusal({ headers }: IncomingMessage): RefusedRequest | undefin
   }
 }
 
-function versionRefusal(version: string, versions: readonly string[]): RefusedRequest | undefined {
-  if (version.trim() === '' || versions.includes(normaliseVersion(version) ?? '')) return undefined
-  const message = `This agent speaks A2A ${versions.join(' and ')}.`
+function versionRefusal(version: string, versions: Versions): RefusedRequest | undefined {
+  if (versions.read(version) !== 'unsupported') return undefined
+  const { served } = versions
+  const message = `This agent speaks A2A ${served.join(' and ')}.`
   return {
     status: 400,
     message,
-    error: new A2AError('VersionNotSupported', message, { metadata: { supportedVersions: versions.join(', ') } })
+    error: new A2AError('VersionNotSupported', message, { metadata: { supportedVersions: served.join(', ') } })
   }
 }
 

@@ -8,6 +8,7 @@ import t from 'tap'
 import { connect } from '../../../adapters/client/connect.ts'
 import { isLoopback, targetOf } from '../../../adapters/entry/admission.ts'
 import { pageOf } from '../../../adapters/http/agent-card.ts'
+import { Versions } from '../../../adapters/json-rpc/dialect.ts'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
 import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
 import { cardHandler, httpHandler, serve as serveAll, type Handler } from '../../../adapters/serve/serve.ts'
@@ -244,7 +245,7 @@ await t.test('a page is refused if its origin equals a Host that was not verifie
     Object.defineProperty(socket, 'localAddress', { value: '192.0.2.1' })
     const asked = Object.assign(new IncomingMessage(socket), { url: '/' })
     Object.assign(asked.headers, { origin: `http://${host}`, host })
-    t.match(await readHandshake(asked, runtime.settings, ['1.0']), { status: 403 })
+    t.match(await readHandshake(asked, runtime.settings, new Versions()), { status: 403 })
   }
 })
 

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { Versions } from '../../../adapters/json-rpc/dialect.ts'
 import { methodsOf } from '../../../adapters/json-rpc/dispatch.ts'
 import { dialect01, dialect03, type Dialect } from '../../../adapters/legacy/index.ts'
 import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
@@ -290,7 +291,7 @@ function speaks(version: string, streaming: boolean, claims?: boolean): Dialect 
 await t.test('a method of two versions is handled by the version that claims the call', async t => {
   const { runtime } = start(t, { work: obedient })
   const called = async (...dialects: Dialect[]) => {
-    const method = methodsOf(runtime, dialects)('both', '')
+    const method = methodsOf(runtime, new Versions(dialects))('both', '')
     return method?.streaming ? collect(method.events({}, {})) : method?.answer({}, {})
   }
   for (const [claims, version] of [
