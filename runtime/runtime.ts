@@ -10,7 +10,6 @@ import {
 import type { Message } from '../machines/protocol/parts.ts'
 import {
   type CallContext,
-  scopeOf,
   type UncheckedCall,
   type UncheckedOperations,
   type UncheckedStream
@@ -18,7 +17,7 @@ import {
 import { CallScheduler } from './access/call-scheduler.ts'
 import { limitsWith } from './access/limits.ts'
 import { ConnectionNames, Metering } from './access/quotas.ts'
-import { Tenants } from './access/tenants.ts'
+import { scopeOf, Tenants } from './access/tenants.ts'
 import { cardSecurityOf, extensionsOf } from './agent/agent-card.ts'
 import { capabilitiesOf, refusedOperations } from './agent/capabilities.ts'
 import { AgentCards } from './agent/signed-cards.ts'

@@ -208,6 +208,55 @@ function roomOf(path: string): string {
   return dirname(path).replace(/^runtime\/?/, '')
 }
 
+/** The bindings, and what they share. */
+const BINDINGS = ['entry', 'grpc', 'http', 'json-rpc', 'serve', 'websocket'].map(name => `adapters/${name}/`)
+
+/** Decisions, and the words that make them: only these files of the folders have them. */
+const DECISIONS = [
+  {
+    decision: 'whether a task takes an event',
+    words: String.raw`\bsnapshot\)?\.can\(`,
+    within: ['runtime/'],
+    places: ['runtime/contexts/external-events.ts']
+  },
+  {
+    decision: 'which version of A2A a request asks for',
+    words: String.raw`\bnormaliseVersion\(\w*[tT]ext|\bnormaliseVersion\(.*[tT]erms`,
+    within: BINDINGS,
+    places: ['adapters/json-rpc/dialect.ts']
+  },
+  {
+    decision: 'how a request counts that reaches no operation',
+    words: String.raw`\.rejected\(`,
+    within: ['runtime/', 'adapters/'],
+    places: ['runtime/access/quotas.ts', 'runtime/operations/admission.ts']
+  },
+  {
+    decision: 'when a stream or an answer ends',
+    words: String.raw`return !?isTerminal\(\w+\) (?:\|\||&&)`,
+    within: ['machines/', 'runtime/', 'adapters/'],
+    places: ['machines/protocol/states.ts']
+  },
+  {
+    decision: 'how work starts',
+    words: String.raw`send\(\{ type: 'task\.start'`,
+    within: ['runtime/'],
+    places: ['runtime/contexts/work-host.ts']
+  },
+  {
+    decision: 'whether the runtime is closed',
+    words: String.raw`throw runtimeClosing\(\)`,
+    within: ['runtime/'],
+    places: ['runtime/contexts/dependencies.ts']
+  },
+  {
+    decision: 'whether a caller may use the tenant of a call',
+    words: String.raw`tenants\.has\(`,
+    within: ['runtime/', 'adapters/'],
+    places: ['runtime/access/quotas.ts']
+  }
+]
+
 await t.test('imports are read from the syntax, also over several lines', async t => {
   const text =
     "import {\n  a\n} from './a.ts'\nimport type { B } from './b.ts'\nexport *\n  from './c.ts'\nexport const d = (e: import('./e.ts').E) => import(\n  './f.ts'\n)"
@@ -295,6 +344,19 @@ await t.test('a folder of the adapters has at most twenty files, and a README if
         `the README of ${folder} names ${name}`
       )
   }
+})
+
+await t.test('a decision is made in one place', async t => {
+  for (const { decision, words, within, places } of DECISIONS)
+    t.strictSame(
+      [
+        ...new Set(
+          found(new RegExp(words, 'g'), path => within.some(folder => path.startsWith(folder))).map(({ path }) => path)
+        )
+      ],
+      places,
+      decision
+    )
 })
 
 await t.test('only one room uses undocumented parts of XState', async t => {

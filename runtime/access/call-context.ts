@@ -68,11 +68,6 @@ export interface Conditions {
   readonly currentGeneration?: number
 }
 
-/** Scope of a call. The tenant is that of its parameters, else that of its URL. */
-export function scopeOf({ tenant }: { readonly tenant?: string | undefined }, call: CallContext): Scope {
-  return { tenant: tenant ?? call.tenant ?? '', principal: call.principal ?? ANONYMOUS }
-}
-
 /** The caller, for the author's functions. */
 export function callerOf({ principal, tenant }: Scope, { claims = {} }: CallContext): Caller {
   return { principal, claims, tenant }

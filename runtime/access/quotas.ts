@@ -7,10 +7,10 @@ import { TwoGenerationCache } from '../primitives/collections.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Commit, Erasure, Store, TaskRow } from '../store/store.ts'
 import type { Counters } from '../telemetry/counters.ts'
-import { scopeOf, type RejectedCall } from './call-context.ts'
+import type { RejectedCall } from './call-context.ts'
 import { REFILL_MS } from './call-scheduler.ts'
 import type { Quotas } from './limits.ts'
-import type { Tenants } from './tenants.ts'
+import { scopeOf, type Tenants } from './tenants.ts'
 import { QuotaUsage } from './usage.ts'
 
 /** Usage of a tenant, and of its principals that have called recently. */
@@ -63,10 +63,12 @@ export class Metering {
   }
 
   /**
-   * Counts a request and its bytes. Unauthorised requests do not count against the tenant's quota. Throws RateLimited
-   * if the quota is used up.
+   * Counts a request and its bytes, and gives whether its caller may use the tenant. If not, it does not count against
+   * the tenant's quota. Throws RateLimited if the quota is used up.
    */
-  request({ tenant, principal }: Scope, isServed: boolean, bytes = 0): void {
+  request(scope: Scope, { claims, bytes = 0 }: RejectedCall): boolean {
+    const { tenant, principal } = scope
+    const isServed = this.#services.tenants.has(scope, claims)
     const nowMs = this.#services.clock.now()
     const tenancy = isServed ? this.#tenancyOf(tenant) : this.#shared
     const usage = tenancy.principals.get(principal, nowMs)
@@ -74,6 +76,7 @@ export class Metering {
     tenancy.usage.checkRequest(nowMs)
     usage.countRequest(bytes, nowMs)
     tenancy.usage.countRequest(bytes, nowMs)
+    return isServed
   }
 
   /**
@@ -82,9 +85,8 @@ export class Metering {
    */
   rejected(call: RejectedCall, params: unknown): A2AError | undefined {
     const named = isObject(params) && typeof params.tenant === 'string' ? params : {}
-    const scope = scopeOf(named, call)
     try {
-      this.request(scope, this.#services.tenants.has(scope, call.claims), call.bytes)
+      this.request(scopeOf(named, call), call)
       return undefined
     } catch (error) {
       return error as A2AError

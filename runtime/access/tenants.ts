@@ -4,6 +4,7 @@ import type { Logger } from '../ports/logger.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Caller, Principal } from './authentication.ts'
+import { ANONYMOUS, type CallContext } from './call-context.ts'
 import { quotasWith, type QuotaChanges, type Quotas } from './limits.ts'
 import type { Owner } from './shares.ts'
 
@@ -28,23 +29,39 @@ export type TenantOptions = Readonly<Record<string, Tenant>>
 /** Paths of a server, which are no names of tenants. */
 const RESERVED = ['healthz', 'readyz']
 
-/** Throws InvalidParams for a tenant with a reserved name, before it is known whether tenants are configured. */
-export function checkTenantName(name: string): void {
-  if (name !== '' && RESERVED.includes(name))
-    throw invalidParams({ field: 'tenant', description: `must not be ${name}, which is a path of the server` })
+/** The scope that a call names: the tenant is that of its parameters, else that of its URL. */
+export function scopeOf(
+  { tenant }: { readonly tenant?: string | undefined },
+  call: Pick<CallContext, 'tenant' | 'principal'>
+): Scope {
+  return { tenant: tenant ?? call.tenant ?? '', principal: call.principal ?? ANONYMOUS }
 }
 
-/** Operations that find nothing in a tenant without data. */
-const LOOKING: readonly OperationName[] = [
-  'getTask',
-  'listTasks',
-  'cancelTask',
-  'subscribeToTask',
-  'createTaskPushNotificationConfig',
-  'getTaskPushNotificationConfig',
-  'listTaskPushNotificationConfigs',
-  'deleteTaskPushNotificationConfig'
-]
+/**
+ * Throws InvalidParams if a call names another tenant than its URL, or one with a reserved name: the same whether
+ * tenants are configured or not.
+ */
+export function checkNamedTenant({ tenant }: Scope, call: Pick<CallContext, 'tenant'>): void {
+  if (tenant !== '' && RESERVED.includes(tenant))
+    throw invalidParams({ field: 'tenant', description: `must not be ${tenant}, which is a path of the server` })
+  if (call.tenant !== undefined && call.tenant !== tenant)
+    throw invalidParams({ field: 'tenant', description: 'must be the tenant of the URL' })
+}
+
+/** Whether an operation finds nothing in a tenant without data. Others need a tenant that the caller may use. */
+const FINDS_NOTHING: Readonly<Record<OperationName, boolean>> = {
+  sendMessage: false,
+  sendStreamingMessage: false,
+  getTask: true,
+  listTasks: true,
+  cancelTask: true,
+  subscribeToTask: true,
+  createTaskPushNotificationConfig: true,
+  getTaskPushNotificationConfig: true,
+  listTaskPushNotificationConfigs: true,
+  deleteTaskPushNotificationConfig: true,
+  getExtendedAgentCard: false
+}
 
 /** A scope that is always empty. */
 const NOWHERE: Scope = { tenant: '\u0000', principal: '' }
@@ -54,7 +71,7 @@ const NOWHERE: Scope = { tenant: '\u0000', principal: '' }
  * Throws InvalidParams for other operations. Neither reveals whether the tenant exists.
  */
 export function emptyScope(operation: OperationName): Scope {
-  if (LOOKING.includes(operation)) return NOWHERE
+  if (FINDS_NOTHING[operation]) return NOWHERE
   throw invalidParams({ field: 'tenant', description: 'must be one that you may use here' })
 }
 

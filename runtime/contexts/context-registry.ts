@@ -26,7 +26,7 @@ import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { BrokenContexts, reloadDelayAfter, PendingErasures } from './broken-contexts.ts'
 import { LiveContext } from './context.ts'
 import type { ContextEvents, ContextServices } from './dependencies.ts'
-import { beingErased, ERASED, runtimeClosing } from './errors.ts'
+import { beingErased, ERASED } from './errors.ts'
 import { WakeScheduler } from './wake-scheduler.ts'
 import { storedTraces, WorkSpans } from './work-spans.ts'
 
@@ -185,7 +185,7 @@ export class ContextRegistry implements ContextEvents<LiveContext> {
   }
 
   #checkOpen(key: ContextKey): void {
-    if (this.#services.state.phase === 'closed') throw runtimeClosing()
+    this.#services.state.checkOpen('closing')
     if (this.#services.owns?.(key) === false) throw NOT_OWNER
   }
 

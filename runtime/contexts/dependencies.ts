@@ -47,9 +47,9 @@ export class RuntimeState {
     return this.refusedAtMs > -Infinity
   }
 
-  /** Throws Overloaded after the runtime has closed. */
-  checkOpen(): void {
-    if (!this.isOpen) throw runtimeClosing()
+  /** Throws Overloaded if the phase is after `last`. */
+  checkOpen(last: 'open' | 'closing' = 'open'): void {
+    if (!this.isOpen && this.phase !== last) throw runtimeClosing()
   }
 }
 

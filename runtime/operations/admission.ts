@@ -4,11 +4,11 @@ import { OPERATIONS, type OperationName, type OperationRequests } from '../../ma
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authentication.ts'
-import { callerOf, scopeOf, type CallContext, type Conditions, type Budget } from '../access/call-context.ts'
+import { callerOf, type CallContext, type Conditions, type Budget } from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
 import type { Metering } from '../access/quotas.ts'
 import { sharerKeyOf } from '../access/shares.ts'
-import { checkTenantName, emptyScope, type Tenants } from '../access/tenants.ts'
+import { checkNamedTenant, emptyScope, scopeOf, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OWN_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
@@ -56,9 +56,7 @@ export function admit<Name extends OperationName>(
   const conditions = reliable ? checked(call.conditions ?? {}) : {}
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
-  checkTenantName(scope.tenant)
-  if (call.tenant !== undefined && call.tenant !== scope.tenant)
-    throw invalidParams({ field: 'tenant', description: 'must be the tenant of the URL' })
+  checkNamedTenant(scope, call)
   return {
     params,
     scope,
@@ -217,8 +215,7 @@ export class Admission {
     const { tenants, extensions, refused } = this.#rules
     const { metering } = this.#services
     const admitted = admitCounted(metering, name, params, call, extensions)
-    const isServed = tenants.has(admitted.scope, call.claims)
-    metering.request(admitted.scope, isServed, call.bytes)
+    const isServed = metering.request(admitted.scope, call)
     const refusal = refused.get(name)
     if (refusal) throw refusal()
     killPoint('request checked')
