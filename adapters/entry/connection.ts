@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Owner } from '../../runtime/access/shares.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
 import type { RefusedRequest } from './admission.ts'
@@ -29,6 +30,26 @@ export function disconnectSignal(socket: Socket): AbortSignal {
   // A permanent listener keeps the shared listener registered from request to request.
   onAbort(controller.signal, () => {})
   return controller.signal
+}
+
+/** The time that a client may read nothing while data waits for it. */
+export const READER_STALL_MS = 30_000
+
+/**
+ * Watches a client for which data waits: calls `onStalled` once it has read nothing for {@link READER_STALL_MS}. Gives
+ * the function that ends the watch.
+ */
+export function watchReader(clock: Clock, unreadBytes: () => number, onStalled: () => void): () => void {
+  let timer: unknown
+  const look = (before: number) => {
+    timer = clock.setTimeout(() => {
+      const unread = unreadBytes()
+      if (unread < before) look(unread)
+      else onStalled()
+    }, READER_STALL_MS)
+  }
+  look(unreadBytes())
+  return () => clock.clearTimeout(timer)
 }
 
 /** The values that a server or framework passes on beside a request, such as Node's response. */

@@ -1,13 +1,10 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterRounds, onAbort, roundEnd } from '../../runtime/primitives/event-loop.ts'
-import { type DirectResponse, disconnectSignal } from '../entry/connection.ts'
+import { type DirectResponse, disconnectSignal, watchReader } from '../entry/connection.ts'
 
 /** The interval of keep-alive comments on an idle stream. */
 export const KEEP_ALIVE_MS = 15_000
-
-/** The time that a client may read nothing while events wait. */
-export const STREAM_STALL_MS = 30_000
 
 /** The maximum number of characters per write. Longer texts are split, to notice whether the client reads. */
 const AT_ONCE = 64 * 1024
@@ -34,7 +31,7 @@ export function* sentPieces(data: Iterable<string>, id: number | undefined): Gen
 
 /**
  * The server-sent events to one client. Events of a few turns of the event loop are written together. While its sink is
- * full, {@link drained} makes senders wait. The connection of a client that reads nothing for {@link STREAM_STALL_MS}
+ * full, {@link drained} makes senders wait. The connection of a client that reads nothing for {@link READER_STALL_MS}
  * is closed.
  */
 export class EventStream {
@@ -46,7 +43,7 @@ export class EventStream {
   #waiting = ''
   #isDue = false
   #keepAlive: unknown
-  #stuck: unknown
+  #endWatch: (() => void) | undefined
   #drained: Promise<void> | undefined
   #wake = () => {}
 
@@ -110,17 +107,21 @@ export class EventStream {
 
   /** Closes the connection unless the client reads soon. */
   #watch(): void {
-    this.#stuck ??= this.#clock.setTimeout(() => {
-      this.#sink.cutOff()
-      this.#leave()
-    }, STREAM_STALL_MS)
+    this.#endWatch ??= watchReader(
+      this.#clock,
+      () => -this.#sink.freeBytes,
+      () => {
+        this.#sink.cutOff()
+        this.#leave()
+      }
+    )
   }
 
   /** Called when the client has read pending data. */
   #goOn(): void {
     if (this.#state === 'over') return
-    this.#clock.clearTimeout(this.#stuck)
-    this.#stuck = undefined
+    this.#endWatch?.()
+    this.#endWatch = undefined
     if (this.#waiting !== '' && !this.#isDue) this.#flush()
     if (this.#sink.freeBytes > 0) this.#resume()
     else if (this.#drained) this.#watch()
@@ -166,7 +167,7 @@ export class EventStream {
     const wasOpen = this.isOpen
     this.#state = 'over'
     this.#clock.clearTimeout(this.#keepAlive)
-    this.#clock.clearTimeout(this.#stuck)
+    this.#endWatch?.()
     this.#resume()
     if (wasOpen) this.#left()
   }

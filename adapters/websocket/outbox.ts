@@ -2,14 +2,12 @@ import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterRounds, roundEnd } from '../../runtime/primitives/event-loop.ts'
+import { watchReader } from '../entry/connection.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import type { ReadPause } from './frame-limits.ts'
 
 /** The buffer of one connection in bytes; above it, streams wait. */
 export const HIGH_WATER_BYTES = 1024 * 1024
-
-/** The time that a client may read nothing while the buffer is full. */
-export const OUTBOX_STALL_MS = 30_000
 
 /** The time that it then has to read the close frame. */
 const CLOSE_MS = 5_000
@@ -24,7 +22,7 @@ type Leaving = 'now' | 'round' | 'next round'
  * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may
  * wait are written with those of the next round, since with many streams a write is the most expensive part of an
  * event. While more than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not
- * read. If nothing drains for {@link OUTBOX_STALL_MS}, the connection is closed with 4413.
+ * read. If nothing drains for {@link READER_STALL_MS}, the connection is closed with 4413.
  */
 export class Outbox {
   readonly #socket: ServedSocket
@@ -121,7 +119,15 @@ export class Outbox {
 
   async #wait(): Promise<void> {
     this.#readPause.pause('unread answers')
-    const stopWatch = this.#watch(this.#stream.writableLength)
+    let closing: unknown
+    const endWatch = watchReader(
+      this.#clock,
+      () => this.#stream.writableLength,
+      () => {
+        this.#socket.close(CLOSE_CODES.slowReader, 'Nothing was read for 30 seconds.')
+        closing = this.#clock.setTimeout(() => this.#socket.terminate(), CLOSE_MS)
+      }
+    )
     await new Promise<void>(resolve => {
       const done = () => {
         this.#stream.off('drain', done).off('close', done)
@@ -129,26 +135,10 @@ export class Outbox {
       }
       this.#stream.on('drain', done).on('close', done)
     })
-    stopWatch()
+    endWatch()
+    this.#clock.clearTimeout(closing)
     this.#drained = undefined
     this.#readPause.resume('unread answers')
-  }
-
-  /**
-   * Closes the connection if the number of waiting bytes does not fall below `waiting` in time. Returns the function
-   * that stops it.
-   */
-  #watch(waiting: number): () => void {
-    let timer: unknown
-    const look = (before: number) => {
-      timer = this.#clock.setTimeout(() => {
-        if (this.#stream.writableLength < before) return look(this.#stream.writableLength)
-        this.#socket.close(CLOSE_CODES.slowReader, 'Nothing was read for 30 seconds.')
-        timer = this.#clock.setTimeout(() => this.#socket.terminate(), CLOSE_MS)
-      }, OUTBOX_STALL_MS)
-    }
-    look(waiting)
-    return () => this.#clock.clearTimeout(timer)
   }
 }
 

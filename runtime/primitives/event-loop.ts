@@ -173,3 +173,14 @@ export function jitter(aroundMs: number): () => number {
     return aroundMs * (0.5 + at)
   }
 }
+
+/** The bounds of an exponential back-off, in milliseconds. */
+export interface BackOffBounds {
+  readonly firstMs: number
+  readonly longestMs: number
+}
+
+/** Exponential back-off: the wait after so many failures in a row, from 1 on. Callers add their jitter. */
+export function backOffMs(failures: number, { firstMs, longestMs }: BackOffBounds): number {
+  return Math.min(firstMs * 2 ** (failures - 1), longestMs)
+}

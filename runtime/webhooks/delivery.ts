@@ -3,6 +3,7 @@ import { A2A_JSON, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { WebhookAnswer, WebhookBody, WebhookBodyWriter, WebhookSender } from '../ports/webhook-sender.ts'
+import { backOffMs } from '../primitives/event-loop.ts'
 import type { WebhookProgress, WebhookRow, Scope } from '../store/rows.ts'
 import type { Store, TaskEvent } from '../store/store.ts'
 import { applyEvents, newTaskRecord, projectTask } from '../store/task-record.ts'
@@ -101,8 +102,7 @@ async function taskAfter(
 }
 
 /** Exponential back-off: first and longest wait. Half of each wait is jitter. */
-const FIRST_WAIT_MS = 1000
-const LONGEST_WAIT_MS = 3_600_000
+const BACK_OFF = { firstMs: 1000, longestMs: 3_600_000 }
 
 /** Maximum attempts with a receiver that refuses requests. */
 const REFUSALS = 8
@@ -160,8 +160,8 @@ export function afterAttempt(
     ...(before.rejected && { rejected: before.rejected })
   }
   if (refusals >= REFUSALS || nowMs - failingSinceMs >= triesMs) return { ...failed, end: 'given up' }
-  const longestMs = Math.min(FIRST_WAIT_MS * 2 ** (tries - 1), LONGEST_WAIT_MS)
-  const waitMs = Math.max(longestMs * (1 - spread / 2), Math.min(requestedWaitMs(answer, nowMs), LONGEST_WAIT_MS))
+  const requestedMs = Math.min(requestedWaitMs(answer, nowMs), BACK_OFF.longestMs)
+  const waitMs = Math.max(backOffMs(tries, BACK_OFF) * (1 - spread / 2), requestedMs)
   return { ...failed, dueAtMs: nowMs + waitMs }
 }
 

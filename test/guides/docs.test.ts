@@ -9,7 +9,8 @@ import { readEnvelope } from '../../adapters/json-rpc/envelope.ts'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { CLOSE_CODES } from '../../adapters/websocket/close-codes.ts'
 import { PING_INTERVAL_MS } from '../../adapters/websocket/heartbeat.ts'
-import { HIGH_WATER_BYTES, OUTBOX_STALL_MS } from '../../adapters/websocket/outbox.ts'
+import { READER_STALL_MS } from '../../adapters/entry/connection.ts'
+import { HIGH_WATER_BYTES } from '../../adapters/websocket/outbox.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { ERRORS } from '../../machines/protocol/errors.ts'
 import { OPERATIONS } from '../../machines/protocol/operations.ts'
@@ -84,7 +85,7 @@ await t.test('its numbers match the code', async t => {
   t.match(words, `deeper than ${defaultLimits.jsonDepth}`)
   t.match(words, `pings every ${PING_INTERVAL_MS / 1000} seconds`)
   t.match(words, `more than ${HIGH_WATER_BYTES / 2 ** 20} MiB`)
-  t.match(words, `nothing drains for ${OUTBOX_STALL_MS / 1000} seconds`)
+  t.match(words, `nothing drains for ${READER_STALL_MS / 1000} seconds`)
   t.match(words, `for ${defaultLimits.longPollMs / 1000} seconds at the most`)
 })
 

@@ -5,7 +5,8 @@ import type { Express } from 'express'
 import type { Hono } from 'hono'
 import t, { type Test } from 'tap'
 import type { Handler } from '../../adapters/entry/connection.ts'
-import { KEEP_ALIVE_MS, STREAM_STALL_MS } from '../../adapters/http/event-stream.ts'
+import { READER_STALL_MS } from '../../adapters/entry/connection.ts'
+import { KEEP_ALIVE_MS } from '../../adapters/http/event-stream.ts'
 import { AGENT_MODULE, openGuide } from '../fixtures/guides/compiled-guide.ts'
 import { rpc } from '../fixtures/servers/http-agent.ts'
 import { say } from '../fixtures/runtime/runtime-helpers.ts'
@@ -92,5 +93,5 @@ await t.test('an app answers health checks as the guide shows', async t => {
 
 await t.test('the numbers of the guide match the code', async t => {
   t.match(guide.words, `A comment comes every ${KEEP_ALIVE_MS / 1000} seconds.`)
-  t.match(guide.words, `reads less than 64 KiB in ${STREAM_STALL_MS / 1000} seconds`)
+  t.match(guide.words, `reads less than 64 KiB in ${READER_STALL_MS / 1000} seconds`)
 })

@@ -1,5 +1,6 @@
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
+import { backOffMs } from '../../../runtime/primitives/event-loop.ts'
 
 /**
  * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC
@@ -90,8 +91,7 @@ export interface BackOffOptions {
 /**
  * The upper bound of the first wait; it doubles up to the maximum. Each wait is random below its bound (full jitter).
  */
-const FIRST_BACKOFF_MS = 250
-const LONGEST_BACKOFF_MS = 10_000
+const BACK_OFF = { firstMs: 250, longestMs: 10_000 }
 
 /** Exponential back-off with a time limit, for connections to an agent. */
 export class BackOff {
@@ -112,9 +112,8 @@ export class BackOff {
     this.#lostAtMs ??= clock.now()
     const leftMs = this.#lostAtMs + giveUpAfterMs - clock.now()
     if (leftMs <= 0) return undefined
-    const longestMs = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
     this.#failures += 1
-    return Math.min(requestedMs, leftMs) + random() * longestMs
+    return Math.min(requestedMs, leftMs) + random() * backOffMs(this.#failures, BACK_OFF)
   }
 
   /** Starts over after a success. */

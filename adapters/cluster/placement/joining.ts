@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../../../runtime/ports/clock.ts'
+import { backOffMs } from '../../../runtime/primitives/event-loop.ts'
 import type { Session } from '../../postgres/session/session.ts'
 import { wantedOwners } from './placement.ts'
 import {
@@ -35,8 +36,7 @@ interface Joining {
 const LOOK_MS = 25
 
 /** The first pause after a refusal, and the longest. Each is twice the one before. */
-const FIRST_PAUSE_MS = 500
-const LONGEST_PAUSE_MS = 30_000
+const PAUSE = { firstMs: 500, longestMs: 30_000 }
 
 /** A node that kept its seat for so long had joined well. */
 const LASTING_MS = 60_000
@@ -116,19 +116,15 @@ export class JoinPauses {
   /** The pause after another refusal. */
   refused(): number {
     this.#failures += 1
-    return pauseAfter(this.#failures)
+    return backOffMs(this.#failures, PAUSE)
   }
 
   /** The pause after the node has lost its seat. */
   lost(nowMs: number): number {
     if (nowMs - this.#joinedAtMs >= LASTING_MS) this.#failures = 0
     this.#failures += 1
-    return this.#failures === 1 ? 0 : pauseAfter(this.#failures - 1)
+    return this.#failures === 1 ? 0 : backOffMs(this.#failures - 1, PAUSE)
   }
-}
-
-function pauseAfter(failures: number): number {
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
 }
 
 /**

@@ -7,6 +7,7 @@ import { statusAnswer } from '../../../adapters/entry/answers.ts'
 import { disconnectSignal } from '../../../adapters/entry/connection.ts'
 import { bodyOf } from '../../../adapters/http/parameters.ts'
 import { HttpCall } from '../../../adapters/http/call.ts'
+import { READER_STALL_MS } from '../../../adapters/entry/connection.ts'
 import {
   BodySink,
   EventStream,
@@ -14,8 +15,7 @@ import {
   NodeResponseSink,
   sentEvent,
   type StreamSink,
-  type SinkEvents,
-  STREAM_STALL_MS
+  type SinkEvents
 } from '../../../adapters/http/event-stream.ts'
 import { callTerms } from '../../../adapters/json-rpc/service-parameters.ts'
 import { httpHandler, serve } from '../../../adapters/serve/serve.ts'
@@ -295,7 +295,7 @@ await t.test('a client that stops reading is closed after a wait, while others a
   const { json } = await ask(`${url}tasks?contextId=slow`)
   t.match(json, { totalSize: 1 })
   await unread(clock, before)
-  clock.increment(STREAM_STALL_MS - 1)
+  clock.increment(READER_STALL_MS - 1)
   t.equal(clock.size, before + 2, 'not yet')
   clock.increment(1)
   t.equal(clock.size, before, 'now')
@@ -627,7 +627,7 @@ await t.test('events wait for a slow client, and end with its connection', async
   t.equal(clock.size, 0, 'no timer is left')
   const stuck = many(new BodySink())
   await rest()
-  clock.increment(STREAM_STALL_MS)
+  clock.increment(READER_STALL_MS)
   await rest()
   t.equal(stops, 2)
   t.equal(clock.size, 0)
@@ -635,7 +635,7 @@ await t.test('events wait for a slow client, and end with its connection', async
   let cuts = 0
   many(new BodySink(() => (cuts += 1)))
   await rest()
-  clock.increment(STREAM_STALL_MS)
+  clock.increment(READER_STALL_MS)
   t.strictSame([cuts, stops], [1, 3], 'a known connection is closed')
 })
 
@@ -667,7 +667,7 @@ await t.test('a slow client receives a long event completely, and is closed when
   t.ok(drained)
   t.equal(sent.length, 1)
   for (const wanted of [2, 3]) {
-    clock.increment(STREAM_STALL_MS - 1)
+    clock.increment(READER_STALL_MS - 1)
     read()
     t.equal(sent.length, wanted)
   }
@@ -682,7 +682,7 @@ await t.test('a slow client receives a long event completely, and is closed when
   stream.send(long)
   stream.end()
   t.equal(seen.ends, 0)
-  clock.increment(STREAM_STALL_MS)
+  clock.increment(READER_STALL_MS)
   t.strictSame(seen, { left: 0, cut: 1, ends: 0 }, 'also at its end')
   read()
   await rest()
@@ -698,7 +698,7 @@ await t.test('an ended stream ends after its client has read all of a long last 
   for (const ends of [0, 0, 1]) {
     await rest()
     t.equal(seen.ends, ends)
-    clock.increment(STREAM_STALL_MS - 1)
+    clock.increment(READER_STALL_MS - 1)
     read()
   }
   t.equal(sent.join('').length, 150_000)
@@ -726,7 +726,7 @@ await t.test('a client that disconnects before the end or the start receives not
   const waiting = stuck.stream.drained
   stuck.read()
   t.equal(stuck.sent.length, 2)
-  clock.increment(STREAM_STALL_MS)
+  clock.increment(READER_STALL_MS)
   await waiting
   t.equal(stuck.seen.cut, 1, 'also with the last piece')
   const socket = new Socket().destroy()

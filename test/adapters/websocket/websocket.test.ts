@@ -6,7 +6,8 @@ import { assign, emit, fromPromise } from 'xstate'
 import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
 import { attach } from '../../../adapters/websocket/attach.ts'
 import { ReadPause } from '../../../adapters/websocket/frame-limits.ts'
-import { Outbox, OUTBOX_STALL_MS } from '../../../adapters/websocket/outbox.ts'
+import { READER_STALL_MS } from '../../../adapters/entry/connection.ts'
+import { Outbox } from '../../../adapters/websocket/outbox.ts'
 import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Authenticate, Principal } from '../../../runtime/access/authentication.ts'
@@ -901,10 +902,10 @@ await t.test('a connection stays open if it drains anything in 30 seconds', asyn
   const drained = outbox.drained
   for (let round = 0; round < 3; round += 1) {
     stream.writableLength -= 1
-    clock.increment(OUTBOX_STALL_MS)
+    clock.increment(READER_STALL_MS)
   }
   t.strictSame(closes, [])
-  clock.increment(OUTBOX_STALL_MS)
+  clock.increment(READER_STALL_MS)
   t.strictSame(closes, [4413])
   stream.emit('close')
   await drained

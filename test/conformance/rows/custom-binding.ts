@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { PING_INTERVAL_MS } from '../../../adapters/websocket/heartbeat.ts'
-import { OUTBOX_STALL_MS } from '../../../adapters/websocket/outbox.ts'
+import { READER_STALL_MS } from '../../../adapters/entry/connection.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { ERRORS } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod } from '../../../machines/protocol/operations.ts'
@@ -207,7 +207,7 @@ export const customBinding: readonly Row[] = [
       slow.socket.pause()
       const timers = site.clock.size
       await standsStill(() => site.clock.size > timers && site.clock.size, 'the connection to be full')
-      site.clock.increment(OUTBOX_STALL_MS)
+      site.clock.increment(READER_STALL_MS)
       slow.socket.resume()
       t.match(await slow.closed(), { code: 4413 })
     },
