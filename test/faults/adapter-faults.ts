@@ -155,7 +155,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a 401 over REST has the body of JSON-RPC',
     file: 'adapters/http/handler.ts',
     unit: 'test/adapters/entry/refusals.test.ts',
-    find: "isRpc ? 'JSONRPC' : restFormOf(dialects, head)",
+    find: "isRpc ? 'JSONRPC' : restFormOf(versions, head)",
     replace: "'JSONRPC'"
   },
   {
@@ -176,7 +176,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a request without a version gets a card of 1.0 only',
     file: 'adapters/http/agent-card.ts',
     unit: 'test/adapters/legacy/legacy-servers.test.ts',
-    find: "version === '' ? this.#merging?.withCard : undefined",
+    find: "asked === 'unstated' ? this.#merging?.withCard : undefined",
     replace: 'undefined'
   },
   {
@@ -249,11 +249,18 @@ export const adapterFaults: readonly Fault[] = [
     replace: 'return isBareMessage(params) === undefined && dotted'
   },
   {
-    name: 'a frame that is no call uses no quota',
-    file: CONNECTION,
+    name: 'a request without a version asks for 1.0, on every binding',
+    file: 'adapters/json-rpc/dialect.ts',
+    unit: 'test/adapters/legacy/legacy.test.ts',
+    find: "if (text.trim() === '') return 'unstated'",
+    replace: "if (text.trim() === '') return 'current'"
+  },
+  {
+    name: 'a request that reaches no operation uses no quota, on every binding',
+    file: 'runtime/access/quotas.ts',
     unit: 'test/adapters/entry/strays.test.ts',
-    find: 'this.#count(bytes, params) ?? error',
-    replace: 'error'
+    find: 'const error = this.#metering.rejected(call, params)',
+    replace: 'const error = undefined as A2AError | undefined'
   },
   {
     name: 'a client resumes one generation too late',

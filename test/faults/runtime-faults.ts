@@ -194,6 +194,33 @@ export const runtimeFaults: readonly Fault[] = [
     replace: ''
   },
   {
+    name: 'the stream of a message goes on after a question',
+    file: 'machines/protocol/states.ts',
+    find: "return isTerminal(state) || state === 'TASK_STATE_INPUT_REQUIRED'",
+    replace: 'return isTerminal(state)'
+  },
+  {
+    name: 'a chart starts before its task is stored',
+    file: 'runtime/contexts/work-host.ts',
+    unit: 'test/runtime/commits/commits.test.ts',
+    find: "if (input && typeof this.#services.agent.work === 'function') return this.#begin(input)",
+    replace: 'if (input) return this.#begin(input)'
+  },
+  {
+    name: 'a runtime that closes accepts calls',
+    file: 'runtime/contexts/dependencies.ts',
+    unit: 'test/scenarios/health.test.ts',
+    find: 'if (!this.isOpen && this.phase !== last)',
+    replace: "if (this.phase === 'closed' && last === 'closing')"
+  },
+  {
+    name: 'every caller may use every tenant',
+    file: 'runtime/access/quotas.ts',
+    unit: 'test/runtime/access/tenants.test.ts',
+    find: 'const isServed = this.#services.tenants.has(scope, claims)',
+    replace: 'const isServed = this.#services.tenants.has(scope, claims) || true'
+  },
+  {
     name: 'the terms of a deal do not reach the work',
     file: 'runtime/contexts/facts.ts',
     find: 'firstWorkInput({ taskId, contextId, message, ...details }, terms)',
