@@ -48,7 +48,7 @@ import {
 import { systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
-import type { ContextMessage, WebhookBodyWriter } from './ports/webhook-sender.ts'
+import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { PropertyWatch } from './property-watch.ts'
 import { type Health, healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
@@ -56,8 +56,9 @@ import { checkRuntimeOptions, type RuntimeOptions, type Settings, settingsOf } f
 import { memoryStore } from './store/memory/memory-store.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { RetryingReads } from './store/retrying-reads.ts'
+import type { Scope } from './store/rows.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
-import { messagesBefore, roundsBefore } from './streams/task-stream.ts'
+import type { HistoryReader } from './streams/task-stream.ts'
 import { Counters, type MetricSource } from './telemetry/counters.ts'
 import { callAttributes, runInSpan, type SpannedCall, spannedStream } from './telemetry/spans.ts'
 import type { Telemetry, TelemetrySpan } from './telemetry/telemetry.ts'
@@ -90,19 +91,10 @@ export interface Runtime extends RuntimeOperations {
    */
   taskNamed(name: string, call?: CallContext): Promise<LookedUp | undefined>
   /**
-   * Earlier tasks of the same name, oldest first, as many as a message may refer to. Use it only for a task that
-   * another operation has given to the caller, because it does not call `authorize`.
+   * Reads what came before a task or an answer: earlier tasks and messages. Use it only for what another operation has
+   * given to the caller, because it does not call `authorize`.
    */
-  roundsBefore(taskId: string, call?: CallContext): Promise<Task[]>
-  /**
-   * The newest messages of a context, of all its tasks and of none, oldest first: those before the message that opened
-   * a task, if one is given. They have 1 MiB together. Use it only for the context of a task or answer that another
-   * operation has given to the caller.
-   */
-  messagesBefore(
-    place: { readonly contextId: string; readonly taskId?: string | undefined },
-    call?: CallContext
-  ): Promise<ContextMessage[]>
+  readHistory<T>(call: CallContext, read: (store: HistoryReader, scope: Scope) => Promise<T>): Promise<T>
   /**
    * Cancels what a caller's own name refers to, as CancelTask does. If that is an answer without a task, its
    * negotiation ends: `message` opens a task that is canceled at once. Waits for the answer to a message of the name
@@ -310,12 +302,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       calls.hideErrors('taskNamed', call, () =>
         lookUpName(services, calls.check('getTask', { id: name }, call).scope, name)
       ),
-    roundsBefore: (taskId, call = {}) =>
-      calls.hideErrors('roundsBefore', call, () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
-    messagesBefore: (place, call = {}) =>
-      calls.hideErrors('messagesBefore', call, () =>
-        messagesBefore(store, { ...scopeOf({}, call), contextId: place.contextId }, place.taskId)
-      ),
+    readHistory: (call, read) => calls.hideErrors('readHistory', call, () => read(store, scopeOf({}, call))),
     cancelNamed: (name, message, call = {}) =>
       calls.answer('cancelTask', { id: name }, call, (_, admitted) => cancelNamed(services, admitted, message)),
     createTaskPushNotificationConfig: (params, call = {}) =>

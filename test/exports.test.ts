@@ -87,8 +87,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './push': {
     values: 'webhooks',
-    types:
-      'BeforeTask ContextMessage WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
+    types: 'OwnedWebhook WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
   },
   './delegation': {
     values: 'delegate remoteAgent',

@@ -13,17 +13,8 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect, Method } from '../json-rpc/dialect.ts'
 import { toError01 } from './errors.ts'
 import { checkedParams, type Event01, type Status01 } from './parts.ts'
-import {
-  artifactsIn,
-  card01,
-  Events01,
-  type Known,
-  negotiatedIn,
-  toAnswered01,
-  toTask01,
-  toWebhook01,
-  withPast
-} from './v01-answers.ts'
+import { card01, Events01, type Known, toAnswered01, toTask01, toWebhook01 } from './v01-answers.ts'
+import { artifactsIn, PastReader, withPast } from './v01-past.ts'
 import {
   cancellation,
   GetParams01,
@@ -50,9 +41,10 @@ type Events = AsyncGenerator<Event01, void, undefined>
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
-  const { capabilities, rejected, negotiates, opensTasks } = runtime.settings
+  const { capabilities, rejected, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
-  runtime.writesWebhooks(VERSION_01, webhookWriter(negotiates))
+  const past = new PastReader(runtime)
+  runtime.writesWebhooks(VERSION_01, webhookWriter(past))
 
   const answered = <Params extends { id: string }>(
     schema: Schema<Params>,
@@ -97,46 +89,30 @@ export function dialect01(runtime: Runtime): Dialect {
     return 'taskId' in named ? named.taskId : id
   }
 
-  /** The messages of an id's negotiation, before a task or up to now. */
-  const negotiated = async (id: string, contextId: string | undefined, taskId: string | undefined, call: CallContext) =>
-    negotiates && contextId !== undefined && taskId !== id
-      ? negotiatedIn(await runtime.messagesBefore({ contextId, taskId }, call), id)
-      : []
-
   const answeredWith = async (
     reply: Message,
     { id, historyLength }: { readonly id: string; readonly historyLength?: number | undefined },
     call: CallContext
-  ) => toAnswered01(reply, { id, opensTasks }, await negotiated(id, reply.contextId, undefined, call), historyLength)
-
-  /** The earlier tasks with the same client id. */
-  const earlier = async ({ id: taskId }: Task, id: string, call: CallContext) =>
-    taskId === id ? [] : runtime.roundsBefore(taskId, call)
+  ) =>
+    toAnswered01(
+      reply,
+      { id, opensTasks },
+      await past.negotiated(id, { contextId: reply.contextId }, call),
+      historyLength
+    )
 
   const shown = async (
     task: Task,
     { id, follows, historyLength }: Known & { readonly historyLength?: number | undefined },
     call: CallContext
-  ) => {
-    const rounds = await earlier(task, id, call)
-    const [first = task] = rounds
-    return toTask01(
-      withPast(
-        task,
-        { earlierTasks: rounds, negotiated: await negotiated(id, task.contextId, first.id, call) },
-        id,
-        historyLength
-      ),
-      { id, follows }
-    )
-  }
+  ) => toTask01(withPast(task, await past.of(task, id, call), id, historyLength), { id, follows })
 
   /** A task's known content, and then its events; for an ended task only its content. */
   async function* resubscribed({ id, taskId }: { id: string; taskId: string }, call: CallContext): Events {
     const events = new Events01({ id }, isTerminal)
     const read = () => runtime.getTask({ id: taskId, historyLength: 0 }, { ...call, conditions: {} })
     const known = await read()
-    events.numberFrom(artifactsIn(await earlier(known, id, call)))
+    events.numberFrom(artifactsIn(await past.earlierTasks(known, id, call)))
     events.number(known)
     try {
       for await (const event of runtime.subscribeToTask({ id: taskId }, call)) yield* events.from(event)
@@ -172,7 +148,7 @@ export function dialect01(runtime: Runtime): Dialect {
           taskName: { name: id, continuesAfter: taskId => void (follows = taskId) }
         })
         for await (const event of sent) {
-          if ('task' in event) events.numberFrom(artifactsIn(await earlier(event.task, id, call)))
+          if ('task' in event) events.numberFrom(artifactsIn(await past.earlierTasks(event.task, id, call)))
           yield* events.from(event, follows)
         }
       })
@@ -240,12 +216,9 @@ export function dialect01(runtime: Runtime): Dialect {
 
 /** Writes the webhook body of 0.1: the complete task after each update, with its client's id. */
 const webhookWriter =
-  (negotiates: boolean): WebhookBodyWriter =>
-  async (_, task, webhookId, before) => {
+  (past: PastReader): WebhookBodyWriter =>
+  async (_, task, { id: webhookId, tenant, principal }) => {
     const id = requestedTaskIdOf(webhookId)
-    const rounds = task.id === id ? [] : await before.rounds()
-    const [first = task] = rounds
-    const negotiated = negotiates && task.id !== id ? negotiatedIn(await before.messages(first), id) : []
-    const shown = withPast(task, { earlierTasks: rounds, negotiated }, id)
+    const shown = withPast(task, await past.of(task, id, { tenant, principal }), id)
     return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }
   }

@@ -238,8 +238,10 @@ await t.test('what a name refers to is canceled on its node: a negotiation, a ta
     t.strictSame(await cancel(index, name), canceled)
     t.match(await runtime.taskNamed(name), { taskId: canceled?.id })
     t.strictSame(
-      (await runtime.messagesBefore({ contextId: String(contextId), taskId: canceled?.id })).map(({ message }) =>
-        textOf(message)
+      await runtime.readHistory({}, async (store, scope) =>
+        (
+          await store.readMessages({ ...scope, contextId: String(contextId) }, 10, { before: String(canceled?.id) })
+        ).map(({ message }) => textOf(message))
       ),
       ['hello', 'hi']
     )
