@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { dialect01 } from '../../../adapters/legacy/index.ts'
+import { dialect01, type Dialect01Options } from '../../../adapters/legacy/index.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
@@ -82,7 +82,7 @@ const work: WorkFunction = async ({ message, emit, ask, signal }) => {
 const negotiate = ({ message }: { message: Parameters<typeof textOf>[0] }) =>
   textOf(message) === 'hello' ? reply('hi') : textOf(message) === 'never' ? rejected('Not that.') : accepted()
 
-function startDialect(t: Test, options: Parameters<typeof start>[2] = {}) {
+function startDialect(t: Test, options: Parameters<typeof start>[2] = {}, ids: Dialect01Options = {}) {
   const started = start(
     t,
     {
@@ -92,7 +92,7 @@ function startDialect(t: Test, options: Parameters<typeof start>[2] = {}) {
     },
     options
   )
-  return { ...started, dialect: dialect01(started.runtime) }
+  return { ...started, dialect: dialect01(started.runtime, ids) }
 }
 
 /** What is read of the objects of 0.1. */
@@ -775,6 +775,7 @@ await t.test('a message for a task that ends meanwhile opens another one', async
   t.equal(beside(done).follows, taskId)
 
   const held = deferred()
+  held.promise.catch(() => {})
   await call(dialect, 'tasks/send', sending('r', 'ask'))
   reads.push(
     async () => held.reject(new A2AError('Overloaded')),
@@ -788,10 +789,11 @@ await t.test('a message for a task that ends meanwhile opens another one', async
 })
 
 await t.test('an id expires after its limit, or with its task', async t => {
-  const { dialect, clock, runtime } = startDialect(t, {
-    limits: { taskNamesRememberedMs: 1000 },
-    retention: { endedTasksMs: 500, sweepEveryMs: 100 }
-  })
+  const { dialect, clock, runtime } = startDialect(
+    t,
+    { retention: { endedTasksMs: 500, sweepEveryMs: 100 } },
+    { idsRememberedMs: 1000 }
+  )
   await call(dialect, 'tasks/send', sending('q', 'ask'))
   clock.increment(600)
   t.equal((await call(dialect, 'tasks/send', sending('q', '42'))).status.state, 'completed')
