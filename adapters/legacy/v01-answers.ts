@@ -5,7 +5,6 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import {
   type Artifact01,
@@ -16,6 +15,9 @@ import {
   type Task01,
   toPart01
 } from './parts.ts'
+
+/** The metadata key of a task of A2A 0.1 that holds the members which that version lacks. */
+export const TASK_OF_01 = 'urn:taskchart:task-of-0.1'
 
 /**
  * The client's id of a task, and the ended task of that id that it follows, if any. `opensTasks`: the agent's messages

@@ -12,7 +12,7 @@ import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect, Method } from '../json-rpc/dialect.ts'
-import { toError01 } from './errors.ts'
+import { toError01, withObjectData } from './errors.ts'
 import { checkedParams, type Event01, type Status01 } from './parts.ts'
 import { card01, Events01, type Known, toAnswered01, toTask01, toWebhook01 } from './v01-answers.ts'
 import { artifactsIn, PastReader, withPast } from './v01-past.ts'
@@ -228,6 +228,7 @@ export function dialect01(runtime: Runtime, options: Dialect01Options = {}): Dia
       isObject(params) &&
       typeof params.id === 'string' &&
       (await runtime.findByKey(params.id, { ...call, version: PROTOCOL_VERSION })) !== undefined,
+    refusal: withObjectData,
     card: card01
   }
 }

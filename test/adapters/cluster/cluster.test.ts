@@ -12,9 +12,9 @@ import { wantedOwners, type Placement } from '../../../adapters/cluster/placemen
 import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/postgres-placement.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
 import { dialect01 } from '../../../adapters/legacy/index.ts'
+import { TASK_OF_01 } from '../../../adapters/legacy/v01-answers.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
-import { TASK_OF_01 } from '../../../machines/protocol/uris.ts'
 import {
   accepted,
   authRequired,

@@ -1,9 +1,10 @@
 import t, { type Test } from 'tap'
 import { dialect01, type Dialect01Options } from '../../../adapters/legacy/index.ts'
+import { TASK_OF_01 } from '../../../adapters/legacy/v01-answers.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
-import { RELIABILITY_EXTENSION, TASK_OF_01 } from '../../../machines/protocol/uris.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { z } from 'zod'
 import {
   accepted,
@@ -186,7 +187,7 @@ await t.test("a message opens a task with its client's id, in the form of 0.1", 
     { role: 'agent', parts: [{ type: 'text', text: 'working on it' }] }
   ])
   const { taskId = '' } = beside(task)
-  t.strictSame(task.metadata, { took: 1, [TASK_OF_01]: { taskId } })
+  t.strictSame(task.metadata, { took: 1, 'urn:taskchart:task-of-0.1': { taskId } })
   const { id, contextId, history } = await runtime.getTask({ id: taskId })
   t.strictSame([id, contextId], [taskId, 's'], "1.0 shows it under the runtime's id")
   t.strictSame(history?.[0]?.parts, [
