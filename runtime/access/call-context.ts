@@ -12,8 +12,9 @@ export type KeyTarget =
   | { readonly reply: Message; readonly contextId: string }
 
 /**
- * A client's own key for a task. Each caller has keys of its own. The key is stored in the commit of each message with
- * it, and deleted with its context. The id of a task is the key of that task, and is not stored.
+ * A client's own key for a task. Each caller has keys of its own. A key is stored in the commit of each message with
+ * it, and refers to what the newest of them reached. It stays until it expires, or its context is erased. The id of a
+ * task is the key of that task, and is not stored. Messages with one key are processed one at a time.
  */
 export interface ClientKey {
   readonly name: string
