@@ -818,6 +818,16 @@ await t.test('an id expires after its limit, or with its task', async t => {
   )
 })
 
+await t.test('how long ids are remembered is a number of milliseconds above 0', t => {
+  const { runtime } = start(t, { work })
+  for (const idsRememberedMs of [0, -1, NaN, Infinity])
+    t.throws(() => dialect01(runtime, { idsRememberedMs }), {
+      name: 'RangeError',
+      message: /^idsRememberedMs has to be/
+    })
+  t.end()
+})
+
 await t.test('an erased task has no id any more', async t => {
   const { dialect, runtime } = startDialect(t)
   await call(dialect, 'tasks/send', sending('q', 'ask'))
