@@ -176,7 +176,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a request without a version gets a card of 1.0 only',
     file: 'adapters/http/agent-card.ts',
     unit: 'test/adapters/legacy/legacy-servers.test.ts',
-    find: "version === '' ? this.#merging?.withCard : undefined",
+    find: "asked === 'unstated' ? this.#merging?.withCard : undefined",
     replace: 'undefined'
   },
   {
@@ -252,7 +252,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a frame that is no call uses no quota',
     file: CONNECTION,
     unit: 'test/adapters/entry/strays.test.ts',
-    find: 'this.#count(bytes, params) ?? error',
+    find: 'this.#runtime.settings.rejected.answerTo(error, { ...this.#calls.caller, bytes }, params)',
     replace: 'error'
   },
   {
