@@ -42,14 +42,13 @@ export type {
   AuthorizationRequest,
   Authorize
 } from './access/authentication.ts'
-export type { CallContext, TaskName } from './access/call-context.ts'
+export type { CallContext } from './access/call-context.ts'
 export type { Clock } from './ports/clock.ts'
 export type { PromiseArguments, Refinement, RefiningOptions } from './work/refining.ts'
 export type { DataToErase } from './operations/tasks.ts'
 export type { Ids } from './ports/ids.ts'
 export type { LimitChanges, Limits, Quota } from './access/limits.ts'
 export type { Logger } from './ports/logger.ts'
-export type { NamedTask } from './operations/task-names.ts'
 export type { NegotiateFunction, NegotiationArguments } from './negotiation/per-message.ts'
 export type { Negotiation, NegotiationOptions } from './negotiation/negotiation.ts'
 export type { OpenOffer, NegotiationAnswer, RespondArguments } from './negotiation/respond-chart.ts'

@@ -7,7 +7,6 @@ import {
   OPERATIONS,
   type StreamingName
 } from '../machines/protocol/operations.ts'
-import type { Message } from '../machines/protocol/parts.ts'
 import {
   type CallContext,
   type UncheckedCall,
@@ -32,10 +31,10 @@ import { Admission } from './operations/admission.ts'
 import { deliverAuthorization } from './operations/deliver.ts'
 import type { OperationServices } from './operations/dependencies.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
+import { findByKey, type KeyEntry } from './operations/keyed-messages.ts'
 import { memberOf } from './operations/member.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
 import { inputModesOf, sendMessage, sendStreamingMessage } from './operations/send-message.ts'
-import { cancelNamed, type LookedUp, lookUpName } from './operations/task-names.ts'
 import {
   cancelTask,
   type DataToErase,
@@ -48,7 +47,7 @@ import {
 import { systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
-import type { ContextMessage, WebhookBodyWriter } from './ports/webhook-sender.ts'
+import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { PropertyWatch } from './property-watch.ts'
 import { type Health, healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
@@ -56,8 +55,9 @@ import { checkRuntimeOptions, type RuntimeOptions, type Settings, settingsOf } f
 import { memoryStore } from './store/memory/memory-store.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { RetryingReads } from './store/retrying-reads.ts'
+import type { Scope } from './store/rows.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
-import { messagesBefore, roundsBefore } from './streams/task-stream.ts'
+import type { HistoryReader } from './streams/task-stream.ts'
 import { Counters, type MetricSource } from './telemetry/counters.ts'
 import { callAttributes, runInSpan, type SpannedCall, spannedStream } from './telemetry/spans.ts'
 import type { Telemetry, TelemetrySpan } from './telemetry/telemetry.ts'
@@ -85,30 +85,15 @@ export interface Runtime extends RuntimeOperations {
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
   /**
-   * The target of a caller's own name for a task (`CallContext.taskName`): its newest task, the agent's answer without
-   * a task, or that there is no answer yet; `undefined` for an unknown name. Does not call `authorize`.
+   * Finds what a caller's own key for a task refers to (`CallContext.key`): its newest task, the agent's answer without
+   * a task, or that there is no answer yet; `undefined` for an unknown key. Does not call `authorize`.
    */
-  taskNamed(name: string, call?: CallContext): Promise<LookedUp | undefined>
+  findByKey(name: string, call?: CallContext): Promise<KeyEntry | undefined>
   /**
-   * Earlier tasks of the same name, oldest first, as many as a message may refer to. Use it only for a task that
-   * another operation has given to the caller, because it does not call `authorize`.
+   * Reads what came before a task or an answer: earlier tasks and messages. Use it only for what another operation has
+   * given to the caller, because it does not call `authorize`.
    */
-  roundsBefore(taskId: string, call?: CallContext): Promise<Task[]>
-  /**
-   * The newest messages of a context, of all its tasks and of none, oldest first: those before the message that opened
-   * a task, if one is given. They have 1 MiB together. Use it only for the context of a task or answer that another
-   * operation has given to the caller.
-   */
-  messagesBefore(
-    place: { readonly contextId: string; readonly taskId?: string | undefined },
-    call?: CallContext
-  ): Promise<ContextMessage[]>
-  /**
-   * Cancels what a caller's own name refers to, as CancelTask does. If that is an answer without a task, its
-   * negotiation ends: `message` opens a task that is canceled at once. Waits for the answer to a message of the name
-   * that is being negotiated.
-   */
-  cancelNamed(name: string, message: Message, call?: CallContext): Promise<Task>
+  readHistory<T>(call: CallContext, read: (store: HistoryReader, scope: Scope) => Promise<T>): Promise<T>
   /**
    * The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does
    * not exist.
@@ -306,18 +291,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         (_, admitted) => deliverAuthorization(services, admitted, data),
         'authorized'
       ),
-    taskNamed: (name, call = {}) =>
-      calls.hideErrors('taskNamed', call, () =>
-        lookUpName(services, calls.check('getTask', { id: name }, call).scope, name)
+    findByKey: (name, call = {}) =>
+      calls.hideErrors('findByKey', call, () =>
+        findByKey(services, calls.check('getTask', { id: name }, call).scope, name)
       ),
-    roundsBefore: (taskId, call = {}) =>
-      calls.hideErrors('roundsBefore', call, () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
-    messagesBefore: (place, call = {}) =>
-      calls.hideErrors('messagesBefore', call, () =>
-        messagesBefore(store, { ...scopeOf({}, call), contextId: place.contextId }, place.taskId)
-      ),
-    cancelNamed: (name, message, call = {}) =>
-      calls.answer('cancelTask', { id: name }, call, (_, admitted) => cancelNamed(services, admitted, message)),
+    readHistory: (call, read) => calls.hideErrors('readHistory', call, () => read(store, scopeOf({}, call))),
     createTaskPushNotificationConfig: (params, call = {}) =>
       calls.answer('createTaskPushNotificationConfig', params, call, createPushConfig),
     getTaskPushNotificationConfig: (params, call = {}) =>

@@ -22,11 +22,11 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
       Accepted Agent AgentCard AgentDefinition AgentDescription AgentExtension AgentInterface AgentSkill Artifact ArtifactChoice
       ArtifactReference ArtifactWords Authenticate Authorization AuthorizationReceived AuthorizationRequest Authorize CallContext
       Caller Clock Credentials DataToErase Declined EarlierArtifact ErrorCode ExtendedCard Failed Ids LimitChanges Limits
-      ListTasksResponse Logger Message MessagePolicy MessageReceived Migrate NamedTask NegotiateFunction Negotiation NegotiationAnswer
+      ListTasksResponse Logger Message MessagePolicy MessageReceived Migrate NegotiateFunction Negotiation NegotiationAnswer
       NegotiationArguments NegotiationOptions Offered OpenOffer Part Principal ProducedArtifact Progress PromiseArguments Property Question
       QuestionOptions Quota ReceivedMessage RecoveryType Refinement RefiningOptions Rejected Reply RequestDetails RespondArguments
       RestartOption Retention Runtime RuntimeOptions SendMessageResponse SignCard StandardSchema Step StepArguments StoredWork
-      StreamResponse Task TaskName TaskState TaskStatus Tenant TenantOptions WhichArtifactOptions Words WorkArguments WorkChart
+      StreamResponse Task TaskState TaskStatus Tenant TenantOptions WhichArtifactOptions Words WorkArguments WorkChart
       WorkFunction WorkGenerator WorkInput WorkMeta WorkResult WorkStepArguments WorkTag WorkWords
     `
   },
@@ -67,7 +67,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './legacy': {
     values: 'dialect01 dialect03',
-    types: 'Card03Options Dialect RestCall RestRequest'
+    types: 'Card03Options Dialect Dialect01Options RestCall RestRequest'
   },
   './store': {
     values: '',
@@ -87,8 +87,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './push': {
     values: 'webhooks',
-    types:
-      'BeforeTask ContextMessage WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
+    types: 'OwnedWebhook WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
   },
   './delegation': {
     values: 'delegate remoteAgent',

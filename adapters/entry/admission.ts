@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import { authorityOf, LOOPBACK_ORIGINS } from '../../runtime/primitives/authority.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
+import type { Versions } from '../json-rpc/dialect.ts'
 
 /** A refused request, with its HTTP status. */
 export interface RefusedRequest {
@@ -170,22 +170,12 @@ function unavailable(error: A2AError): RefusedRequest {
   return { status: 503, message, headers: { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }, error }
 }
 
-/**
- * A refusal in the form of 0.1, whose error data is an object, if the request may be of 0.1. `served` are the supported
- * versions.
- */
-export function refusalForVersion(refusal: RefusedRequest, version: string, served: readonly string[]): RefusedRequest {
-  const isOlder = served.includes('0.1') && (version.trim() === '' || normaliseVersion(version) === '0.1')
-  if (!refusal.error || !isOlder) return refusal
-  const { code, message, metadata, retryAfterMs } = refusal.error
-  return {
-    ...refusal,
-    error: new A2AError(code, message, {
-      metadata,
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-      dataIsObject: true
-    })
-  }
+/** A refusal in the form of an older version that has one of its own, if the request asks for that or for none. */
+export function refusalForVersion(refusal: RefusedRequest, version: string, versions: Versions): RefusedRequest {
+  const asked = versions.read(version)
+  const dialect = asked === 'unstated' ? versions.dialects.find(each => each.refusal) : asked
+  if (!refusal.error || typeof dialect !== 'object' || !dialect.refusal) return refusal
+  return { ...refusal, error: dialect.refusal(refusal.error) }
 }
 
 /** The name in `NAME[:PORT]`; `undefined` if it is malformed. */

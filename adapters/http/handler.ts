@@ -89,7 +89,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     counters.refused(refusal.status)
     const { terms, headers } = head
     return refusalAnswer(
-      refusalForVersion(refusal, terms.version, versions.served),
+      refusalForVersion(refusal, terms.version, versions),
       headers,
       isRpc ? 'JSONRPC' : restFormOf(versions, head)
     )

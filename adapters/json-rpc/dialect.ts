@@ -1,5 +1,6 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
@@ -20,6 +21,11 @@ export interface Dialect {
   readonly claims?: (params: unknown, call: CallContext) => Promise<boolean>
   /** The call for a REST request; `undefined` if there is no such route. Absent in versions without REST. */
   readonly rest?: (request: RestRequest) => RestCall | undefined
+  /**
+   * The error of a request that is refused before its method is read, such as one without credentials. Absent in
+   * dialects that have the form of 1.0.
+   */
+  readonly refusal?: (error: A2AError) => A2AError
   /** A card in this dialect's form. */
   card(card: AgentCard): unknown
   /**

@@ -11,8 +11,8 @@ import type { Runtime } from '../../runtime/index.ts'
 import { type AnsweringMethod, type Dialect, type Method, type StreamingMethod, Versions } from './dialect.ts'
 
 /**
- * The method for a request without a version, from the dialects. If two dialects have the name, as 0.1 and 0.3 have
- * `tasks/get`, the call goes to the one that claims it.
+ * The method for a request without a version, from the dialects. If two dialects have the name, such as `tasks/get`,
+ * the call goes to the one that claims it.
  */
 export function unstatedMethod(dialects: readonly Dialect[], name: string): Method | undefined {
   const withMethod = dialects.filter(dialect => dialect.method(name))

@@ -28,15 +28,27 @@ export function toError01(error: unknown, params: unknown): unknown {
   const { taskId, state } = error.metadata
   const own = (text: string) => worded(taskId === undefined ? text : text.replaceAll(taskId, id))
   const isOver = error.code === 'UnsupportedOperation' && state !== undefined && isTerminal(state as TaskState)
-  return reworded(error, {
+  const said = reworded(error, {
     text: text => (isOver ? endedText(id, stateIn01(state)) : own(text)),
     field: name =>
       own(name)
         .replace(/^(?=(?:url|token|authentication)\b)/, 'pushNotificationConfig.')
         .replace(/\.scheme$/, '.schemes'),
     code: code => CODES.get(code) ?? code,
-    metadata: { ...(taskId !== undefined && { taskId: id }), ...(state !== undefined && { state: stateIn01(state) }) },
-    dataIsObject: true
+    metadata: { ...(taskId !== undefined && { taskId: id }), ...(state !== undefined && { state: stateIn01(state) }) }
+  })
+  return withObjectData(said)
+}
+
+/** An error whose JSON-RPC `data` is an object with its details, as in 0.1. */
+export function withObjectData(error: A2AError): A2AError {
+  const { code, message, metadata, violations, retryAfterMs, details, cause } = error
+  return new A2AError(code, message, {
+    metadata,
+    violations,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    data: { details },
+    ...(cause !== undefined && { cause })
   })
 }
 
@@ -95,14 +107,10 @@ interface Wording {
   readonly code?: (code: ErrorCode) => ErrorCode
   /** Changes of the metadata. */
   readonly metadata?: Readonly<Record<string, string>>
-  readonly dataIsObject?: boolean
 }
 
 /** An error in the words of an older version: its message, its metadata, and the fields that it names. */
-function reworded(
-  error: A2AError,
-  { text, field, code = code => code, metadata = {}, dataIsObject = false }: Wording
-): A2AError {
+function reworded(error: A2AError, { text, field, code = code => code, metadata = {} }: Wording): A2AError {
   const { message, violations, retryAfterMs } = error
   const newViolations = violations.map(violation => ({
     field: field(violation.field),
@@ -117,7 +125,6 @@ function reworded(
     metadata: { ...error.metadata, ...metadata },
     violations: newViolations,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
-    dataIsObject,
     cause: error
   })
 }

@@ -25,6 +25,6 @@ export function dialect03(runtime: Runtime, options: Card03Options = {}): Dialec
   return loaded.createDialect03(runtime, options)
 }
 
-export { dialect01 } from './v01.ts'
+export { dialect01, type Dialect01Options } from './v01.ts'
 export type { Dialect, RestCall, RestRequest } from '../json-rpc/dialect.ts'
 export type { Card03Options } from '../v03/card.ts'

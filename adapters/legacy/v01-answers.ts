@@ -5,9 +5,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
-import type { ContextMessage } from '../../runtime/ports/webhook-sender.ts'
 import {
   type Artifact01,
   type Event01,
@@ -17,7 +15,9 @@ import {
   type Task01,
   toPart01
 } from './parts.ts'
-import { isCancellation, messagePrefixOf } from './v01-requests.ts'
+
+/** The metadata key of a task of A2A 0.1 that holds the members which that version lacks. */
+export const TASK_OF_01 = 'urn:taskchart:task-of-0.1'
 
 /**
  * The client's id of a task, and the ended task of that id that it follows, if any. `opensTasks`: the agent's messages
@@ -74,7 +74,7 @@ export function toAnswered01(
   historyLength?: number
 ): Task01 {
   const state = opensTasks ? 'input-required' : 'completed'
-  const history = newest(negotiated.slice(0, -1), historyLength).map(toMessage01)
+  const history = newestMessages(negotiated.slice(0, -1), historyLength).map(toMessage01)
   return {
     id,
     ...(reply.contextId !== undefined && { sessionId: reply.contextId }),
@@ -247,55 +247,7 @@ function schemeName(scheme: SecurityScheme): string {
   return 'mtlsSecurityScheme' in scheme ? 'mutualTLS' : 'oauth2'
 }
 
-/** The past of a task under its id of 0.1: the messages of the negotiation, and its earlier tasks. */
-export interface Past {
-  readonly negotiated: readonly Message[]
-  readonly earlierTasks: readonly Task[]
-}
-
-/**
- * The task of an id of 0.1, with the content of its past in front: the messages of its negotiation, those of its
- * earlier tasks, each with its final status message, and their artifacts. `historyLength` counts the messages of all.
- */
-export function withPast(
-  task: Task,
-  { negotiated, earlierTasks: rounds }: Past,
-  id: string,
-  historyLength?: number
-): Task {
-  if (rounds.length + negotiated.length === 0) return task
-  const earlier = rounds.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
-  const history = newest(
-    [...negotiated, ...earlier, ...(task.history ?? [])].filter(message => !isCancellation(message, id)),
-    historyLength
-  )
-  const artifacts = [...rounds, task].flatMap(({ artifacts = [] }) => artifacts)
-  const { history: _, ...others } = task
-  return { ...others, ...(historyLength !== 0 && { history }), ...(artifacts.length > 0 && { artifacts }) }
-}
-
 /** The newest messages, or all. */
-function newest(messages: readonly Message[], length = messages.length): Message[] {
+export function newestMessages(messages: readonly Message[], length = messages.length): Message[] {
   return length === 0 ? [] : messages.slice(-length)
-}
-
-/**
- * The messages of an id's negotiation in its session, of client and agent, since the last task of the id. Each of the
- * client's is followed by its answer.
- */
-export function negotiatedIn(session: readonly ContextMessage[], id: string): Message[] {
-  const prefix = messagePrefixOf(id)
-  const own = session.findLastIndex(
-    ({ message, taskId }) => taskId !== undefined && message.messageId.startsWith(prefix)
-  )
-  return session
-    .slice(own + 1)
-    .flatMap(({ message }, index, later) =>
-      message.messageId.startsWith(prefix) ? later.slice(index, index + 2).map(each => each.message) : []
-    )
-}
-
-/** The number of their artifacts. */
-export function artifactsIn(earlier: readonly Task[]): number {
-  return earlier.reduce((sum, { artifacts = [] }) => sum + artifacts.length, 0)
 }

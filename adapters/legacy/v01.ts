@@ -1,29 +1,21 @@
 import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isReplyEnd, isTerminal } from '../../machines/protocol/states.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { CallContext } from '../../runtime/access/call-context.ts'
+import type { CallContext, ClientKey, KeyTarget } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect, Method } from '../json-rpc/dialect.ts'
-import { toError01 } from './errors.ts'
+import { toError01, withObjectData } from './errors.ts'
 import { checkedParams, type Event01, type Status01 } from './parts.ts'
-import {
-  artifactsIn,
-  card01,
-  Events01,
-  type Known,
-  negotiatedIn,
-  toAnswered01,
-  toTask01,
-  toWebhook01,
-  withPast
-} from './v01-answers.ts'
+import { card01, Events01, type Known, toAnswered01, toTask01, toWebhook01 } from './v01-answers.ts'
+import { artifactsIn, PastReader, withPast } from './v01-past.ts'
 import {
   cancellation,
   GetParams01,
@@ -43,16 +35,32 @@ const SUBMITTED: Status01 = { state: 'submitted' }
 
 type Events = AsyncGenerator<Event01, void, undefined>
 
+/** Options of A2A 0.1. */
+export interface Dialect01Options {
+  /** How long a client's id of a task is stored after the last message under it, in milliseconds. Default 1 year. */
+  readonly idsRememberedMs?: number
+}
+
+const OPTIONS: OptionKinds<Dialect01Options> = { idsRememberedMs: true }
+
+const YEAR_MS = 365 * 24 * 60 * 60 * 1000
+
 /**
  * A2A 0.1 over a runtime: its JSON-RPC, on every binding that carries JSON-RPC. Its clients choose the ids of tasks,
- * which are names in the runtime and local to their clients. A message to an ended task opens another task in the same
- * context, which gets the id; the answer's metadata states it.
+ * which are keys in the runtime, of each client its own. A message to an ended task opens another task in the same
+ * context, which gets the id; the answer's metadata states it. Throws TypeError for an unknown option, RangeError for
+ * an invalid `idsRememberedMs`.
  */
-export function dialect01(runtime: Runtime): Dialect {
+export function dialect01(runtime: Runtime, options: Dialect01Options = {}): Dialect {
   checkRuntime(runtime, 'dialect01')
-  const { capabilities, rejected, negotiates, opensTasks } = runtime.settings
+  checkOptions(options, OPTIONS, 'dialect01', 'dialect01(runtime, { idsRememberedMs: 86_400_000 })')
+  const { idsRememberedMs: storedMs = YEAR_MS } = options
+  if (!(storedMs > 0 && storedMs < Infinity))
+    throw new RangeError(`idsRememberedMs has to be milliseconds above 0, not ${String(storedMs)}.`)
+  const { capabilities, rejected, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
-  runtime.writesWebhooks(VERSION_01, webhookWriter(negotiates))
+  const past = new PastReader(runtime)
+  runtime.writesWebhooks(VERSION_01, webhookWriter(past))
 
   const answered = <Params extends { id: string }>(
     schema: Schema<Params>,
@@ -89,54 +97,45 @@ export function dialect01(runtime: Runtime): Dialect {
   })
 
   /** The task of a client's id, the reply that was the answer instead of a task, or that there is no answer yet. */
-  const meant = async (id: string, call: CallContext) => (await runtime.taskNamed(id, call)) ?? { taskId: id }
+  const findTarget = async (id: string, call: CallContext) => (await runtime.findByKey(id, call)) ?? { taskId: id }
+
+  /** The key of a message, and the ended task that its task follows, once it is addressed. */
+  const keyOf = (params: IdAndSession): { readonly key: ClientKey; readonly follows: () => string | undefined } => {
+    let address: ReturnType<ClientKey['address']> = {}
+    const key: ClientKey = { name: params.id, storedMs, address: target => (address = addressOf(params, target)) }
+    return { key, follows: () => address.referenceTaskIds?.[0] }
+  }
 
   /** The runtime's id of a task. */
   const ownTaskId = async (id: string, call: CallContext): Promise<string> => {
-    const named = await meant(id, call)
+    const named = await findTarget(id, call)
     return 'taskId' in named ? named.taskId : id
   }
-
-  /** The messages of an id's negotiation, before a task or up to now. */
-  const negotiated = async (id: string, contextId: string | undefined, taskId: string | undefined, call: CallContext) =>
-    negotiates && contextId !== undefined && taskId !== id
-      ? negotiatedIn(await runtime.messagesBefore({ contextId, taskId }, call), id)
-      : []
 
   const answeredWith = async (
     reply: Message,
     { id, historyLength }: { readonly id: string; readonly historyLength?: number | undefined },
     call: CallContext
-  ) => toAnswered01(reply, { id, opensTasks }, await negotiated(id, reply.contextId, undefined, call), historyLength)
-
-  /** The earlier tasks with the same client id. */
-  const earlier = async ({ id: taskId }: Task, id: string, call: CallContext) =>
-    taskId === id ? [] : runtime.roundsBefore(taskId, call)
+  ) =>
+    toAnswered01(
+      reply,
+      { id, opensTasks },
+      await past.negotiated(id, { contextId: reply.contextId }, call),
+      historyLength
+    )
 
   const shown = async (
     task: Task,
     { id, follows, historyLength }: Known & { readonly historyLength?: number | undefined },
     call: CallContext
-  ) => {
-    const rounds = await earlier(task, id, call)
-    const [first = task] = rounds
-    return toTask01(
-      withPast(
-        task,
-        { earlierTasks: rounds, negotiated: await negotiated(id, task.contextId, first.id, call) },
-        id,
-        historyLength
-      ),
-      { id, follows }
-    )
-  }
+  ) => toTask01(withPast(task, await past.of(task, id, call), id, historyLength), { id, follows })
 
   /** A task's known content, and then its events; for an ended task only its content. */
   async function* resubscribed({ id, taskId }: { id: string; taskId: string }, call: CallContext): Events {
     const events = new Events01({ id }, isTerminal)
     const read = () => runtime.getTask({ id: taskId, historyLength: 0 }, { ...call, conditions: {} })
     const known = await read()
-    events.numberFrom(artifactsIn(await earlier(known, id, call)))
+    events.numberFrom(artifactsIn(await past.earlierTasks(known, id, call)))
     events.number(known)
     try {
       for await (const event of runtime.subscribeToTask({ id: taskId }, call)) yield* events.from(event)
@@ -151,13 +150,10 @@ export function dialect01(runtime: Runtime): Dialect {
       'tasks/send',
       answered(SendParams01, async (params, call) => {
         const { id, historyLength } = params
-        let follows: string | undefined
-        const answer = await runtime.sendMessage(toSendMessage(params), {
-          ...call,
-          taskName: { name: id, continuesAfter: taskId => void (follows = taskId) }
-        })
+        const { key, follows } = keyOf(params)
+        const answer = await runtime.sendMessage(toSendMessage(params), { ...call, key })
         return 'task' in answer
-          ? shown(answer.task, { id, follows, historyLength }, call)
+          ? shown(answer.task, { id, follows: follows(), historyLength }, call)
           : answeredWith(answer.message, params, call)
       })
     ],
@@ -165,23 +161,20 @@ export function dialect01(runtime: Runtime): Dialect {
       'tasks/sendSubscribe',
       streamed(SendParams01, async function* (params, call) {
         const { id } = params
-        let follows: string | undefined
+        const { key, follows } = keyOf(params)
         const events = new Events01({ id, opensTasks }, isReplyEnd)
-        const sent = runtime.sendStreamingMessage(toSendMessage(params), {
-          ...call,
-          taskName: { name: id, continuesAfter: taskId => void (follows = taskId) }
-        })
+        const sent = runtime.sendStreamingMessage(toSendMessage(params), { ...call, key })
         for await (const event of sent) {
-          if ('task' in event) events.numberFrom(artifactsIn(await earlier(event.task, id, call)))
-          yield* events.from(event, follows)
+          if ('task' in event) events.numberFrom(artifactsIn(await past.earlierTasks(event.task, id, call)))
+          yield* events.from(event, follows())
         }
       })
     ],
     [
       'tasks/get',
       answered(GetParams01, async ({ id, historyLength }, call) => {
-        const named = await meant(id, call)
-        if ('isAnswered' in named) return { id, status: SUBMITTED }
+        const named = await findTarget(id, call)
+        if ('isPending' in named) return { id, status: SUBMITTED }
         if ('reply' in named) return answeredWith(named.reply, { id, historyLength }, call)
         return shown(
           await runtime.getTask({ id: named.taskId, ...(historyLength !== undefined && { historyLength }) }, call),
@@ -194,16 +187,17 @@ export function dialect01(runtime: Runtime): Dialect {
       'tasks/cancel',
       answered(IdParams01, async (params, call) => {
         const { id } = params
-        if (!opensTasks && 'reply' in (await meant(id, call)))
+        if (!opensTasks && 'reply' in (await findTarget(id, call)))
           throw new A2AError('TaskNotCancelable', `Task ${id} is completed and cannot be canceled.`)
-        return shown(await runtime.cancelNamed(id, cancellation(params), call), { id }, call)
+        const keyToCancel = { name: id, storedMs, message: cancellation(params) }
+        return shown(await runtime.cancelTask({ id }, { ...call, keyToCancel }), { id }, call)
       })
     ],
     [
       'tasks/resubscribe',
       streamed(GetParams01, async function* ({ id }, call) {
-        const named = await meant(id, call)
-        if ('isAnswered' in named) yield { id, status: SUBMITTED, final: true }
+        const named = await findTarget(id, call)
+        if ('isPending' in named) yield { id, status: SUBMITTED, final: true }
         else if ('reply' in named) yield* new Events01({ id, opensTasks }, isTerminal).from({ message: named.reply })
         else yield* resubscribed({ id, taskId: named.taskId }, call)
       })
@@ -233,19 +227,37 @@ export function dialect01(runtime: Runtime): Dialect {
     claims: async (params, call) =>
       isObject(params) &&
       typeof params.id === 'string' &&
-      (await runtime.taskNamed(params.id, { ...call, version: PROTOCOL_VERSION })) !== undefined,
+      (await runtime.findByKey(params.id, { ...call, version: PROTOCOL_VERSION })) !== undefined,
+    refusal: withObjectData,
     card: card01
   }
 }
 
+/** The id of a task and the session in a request. */
+interface IdAndSession {
+  readonly id: string
+  readonly sessionId?: string | undefined
+}
+
+/**
+ * Where a message under an id goes: to its task, or after its end to the same session, where it opens the next one. A
+ * task under the runtime's own id keeps that, and is not followed.
+ */
+function addressOf({ id, sessionId }: IdAndSession, target: KeyTarget | undefined): ReturnType<ClientKey['address']> {
+  if (!target) return {}
+  if ('taskId' in target && target.taskId === id) return { taskId: id }
+  const { contextId } = target
+  if (sessionId !== undefined && sessionId !== contextId)
+    throw invalidParams({ field: 'sessionId', description: `must be the session of task ${id}, or be left out` })
+  if ('reply' in target) return { contextId }
+  return isTerminal(target.state) ? { contextId, referenceTaskIds: [target.taskId] } : { taskId: target.taskId }
+}
+
 /** Writes the webhook body of 0.1: the complete task after each update, with its client's id. */
 const webhookWriter =
-  (negotiates: boolean): WebhookBodyWriter =>
-  async (_, task, webhookId, before) => {
+  (past: PastReader): WebhookBodyWriter =>
+  async (_, task, { id: webhookId, tenant, principal }) => {
     const id = requestedTaskIdOf(webhookId)
-    const rounds = task.id === id ? [] : await before.rounds()
-    const [first = task] = rounds
-    const negotiated = negotiates && task.id !== id ? negotiatedIn(await before.messages(first), id) : []
-    const shown = withPast(task, { earlierTasks: rounds, negotiated }, id)
+    const shown = withPast(task, await past.of(task, id, { tenant, principal }), id)
     return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }
   }

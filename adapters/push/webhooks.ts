@@ -17,8 +17,7 @@ const OPTIONS: OptionKinds<WebhooksOptions> = {
 }
 
 export type {
-  BeforeTask,
-  ContextMessage,
+  OwnedWebhook,
   WebhookAnswer,
   WebhookBody,
   WebhookPost,

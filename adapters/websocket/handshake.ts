@@ -53,7 +53,7 @@ export async function readHandshake(
   const extensions = headerOr(request, 'a2a-extensions', url)
   const { principal, refusal: stranger } = await authenticateRequest(() => requestHeadersOf(request), settings)
   return (
-    (stranger && refusalForVersion(stranger, version, versions.served)) ?? {
+    (stranger && refusalForVersion(stranger, version, versions)) ?? {
       principal,
       version,
       extensions,

@@ -87,8 +87,8 @@ export interface A2AErrorOptions {
   readonly metadata?: Readonly<Record<string, string>>
   readonly violations?: readonly FieldViolation[]
   readonly retryAfterMs?: number
-  /** For clients of A2A 0.1: the `data` of a JSON-RPC error is an object that wraps the list of details. */
-  readonly dataIsObject?: boolean
+  /** The `data` of the JSON-RPC error. Default: the list of its details. */
+  readonly data?: Record<string, unknown>
   readonly cause?: unknown
 }
 
@@ -114,7 +114,7 @@ export class A2AError extends Error {
   readonly metadata: Readonly<Record<string, string>>
   readonly violations: readonly FieldViolation[]
   readonly retryAfterMs: number | undefined
-  readonly dataIsObject: boolean
+  readonly data: Record<string, unknown> | undefined
 
   constructor(code: ErrorCode, message: string = textFor(code), options: A2AErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
@@ -122,7 +122,7 @@ export class A2AError extends Error {
     this.metadata = options.metadata ?? {}
     this.violations = options.violations ?? []
     this.retryAfterMs = options.retryAfterMs
-    this.dataIsObject = options.dataIsObject ?? false
+    this.data = options.data
   }
 
   /** The error's details as `google.rpc` JSON (§5.4): ErrorInfo, then BadRequest and RetryInfo where they apply. */

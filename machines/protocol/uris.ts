@@ -19,9 +19,6 @@ export const ANSWER_SCHEMA = 'urn:taskchart:answer-schema:1'
 /** The metadata key of a client's message that holds the `messageId` of the question that it answers (§4.1.4). */
 export const QUESTION = 'urn:taskchart:question:1'
 
-/** The metadata key of a task of A2A 0.1 that holds the members which that version lacks. */
-export const TASK_OF_01 = 'urn:taskchart:task-of-0.1'
-
 /** The path of an agent's card on its host (§8.2). */
 export const AGENT_CARD_PATH = '/.well-known/agent-card.json'
 

@@ -5,21 +5,18 @@ import {
   ERROR_INFO,
   errorCodeOf,
   ERRORS,
+  type ErrorDetail,
   RETRY_INFO,
   type A2AErrorOptions,
   type ErrorCode,
-  type ErrorDetail,
   type FieldViolation
 } from './errors.ts'
 
-/**
- * The JSON-RPC form of an error (§9.5). `data` is an array of `google.rpc` messages; for clients of 0.1 an object wraps
- * it.
- */
+/** The JSON-RPC form of an error (§9.5). `data` is an array of `google.rpc` messages, unless the error has its own. */
 export interface WireError {
   readonly code: number
   readonly message: string
-  readonly data: ErrorDetail[] | { readonly details: ErrorDetail[] }
+  readonly data: ErrorDetail[] | Record<string, unknown>
 }
 
 /** Gives the JSON-RPC form of an error (§9.5). */
@@ -27,7 +24,7 @@ export function toWireError(error: A2AError): WireError {
   return {
     code: ERRORS[error.code].code,
     message: error.message,
-    data: error.dataIsObject ? { details: error.details } : error.details
+    data: error.data ?? error.details
   }
 }
 

@@ -1,14 +1,40 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { OperationName, StreamingName } from '../../machines/protocol/operations.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import type { TaskState } from '../../machines/protocol/states.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Caller } from './authentication.ts'
 
-/** A client's own name for a task. Another client may use the same name for another task. */
-export interface TaskName {
+/** What a client's key refers to: the task of its newest message, or the answer without a task. */
+export type KeyTarget =
+  | { readonly taskId: string; readonly contextId: string; readonly state: TaskState }
+  | { readonly reply: Message; readonly contextId: string }
+
+/**
+ * A client's own key for a task. Each caller has keys of its own. A key is stored in the commit of each message with
+ * it, and refers to what the newest of them reached. It stays until it expires, or its context is erased. The id of a
+ * task is the key of that task, and is not stored. Messages with one key are processed one at a time.
+ */
+export interface ClientKey {
   readonly name: string
-  /** Called with the id of the ended task of this name, if the message opens a new one. */
-  readonly continuesAfter?: (taskId: string) => void
+  /** How long the key is stored after its last message, in milliseconds. */
+  readonly storedMs: number
+  /**
+   * Gives the address of the message. Called again if the message is refused: it is sent again if its address is
+   * another one then.
+   */
+  readonly address: (
+    target: KeyTarget | undefined
+  ) => Partial<Pick<Message, 'taskId' | 'contextId' | 'referenceTaskIds'>>
+}
+
+/**
+ * A client's key whose target is to be canceled. If that is an answer without a task, `message` opens a task that is
+ * canceled at once, and that ends the negotiation.
+ */
+export interface KeyToCancel extends Pick<ClientKey, 'name' | 'storedMs'> {
+  readonly message: Message
 }
 
 /** The principal of all unauthenticated callers. */
@@ -42,10 +68,10 @@ export interface CallContext {
   readonly extensions?: readonly string[]
   /** Conditions of the reliability extension. Ignored unless that extension is in `extensions`. */
   readonly conditions?: Conditions
-  /**
-   * SendMessage: the client's own name for the task, instead of a taskId. For versions of A2A whose clients name tasks.
-   */
-  readonly taskName?: TaskName | undefined
+  /** SendMessage: the client's own key for the task, for adapters whose clients give ids to tasks. */
+  readonly key?: ClientKey | undefined
+  /** CancelTask: cancels the target of this key, if it has one, once messages with the key have their outcome. */
+  readonly keyToCancel?: KeyToCancel | undefined
   /** Called with the generation of each event of a stream, just before the stream gives it. */
   readonly numbered?: ((generation: number) => void) | undefined
   /** Called before a large answer, or a large first item of a stream, is read. Default: no wait. */

@@ -77,11 +77,6 @@ export interface Limits {
   bufferedEvents: number
   /** How long a message is remembered for deduplication, in milliseconds. Default 1 hour. */
   sendsRememberedMs: number
-  /**
-   * How long a task name of an A2A 0.1 client is remembered after the last message to it, in milliseconds. Default 1
-   * year.
-   */
-  taskNamesRememberedMs: number
   /** How long GetTask waits for a task to change, if the client asks for that, in milliseconds. Default 30 seconds. */
   longPollMs: number
   /**
@@ -171,7 +166,6 @@ export const defaultLimits: Limits = {
   idleContexts: 32,
   bufferedEvents: 64,
   sendsRememberedMs: 60 * 60 * 1000,
-  taskNamesRememberedMs: 365 * 24 * 60 * 60 * 1000,
   longPollMs: 30_000,
   accessMs: 10_000,
   negotiationMs: 5 * 60_000,

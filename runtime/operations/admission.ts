@@ -29,7 +29,8 @@ export interface Admitted<Params> {
   readonly reliable: boolean
   /** Empty unless the reliability extension is active. */
   readonly conditions: Conditions
-  readonly taskName: CallContext['taskName']
+  readonly key: CallContext['key']
+  readonly keyToCancel: CallContext['keyToCancel']
   /** The version of A2A for its webhooks. */
   readonly dialect: string
   readonly numbered: CallContext['numbered']
@@ -64,7 +65,8 @@ export function admit<Name extends OperationName>(
     extensions,
     reliable,
     conditions,
-    taskName: call.taskName,
+    key: call.key,
+    keyToCancel: call.keyToCancel,
     dialect: call.dialect ?? PROTOCOL_VERSION,
     numbered: call.numbered,
     budget: call.room,

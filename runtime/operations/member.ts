@@ -6,10 +6,10 @@ import type { Admitted } from './admission.ts'
 import type { OwnerCallName, ClusterMember } from './cluster.ts'
 import { authorizeHere, type GivenAuthorization } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
+import { fromAddressedKey, type ScopedKeyToCancel, withdrawHere } from './keyed-messages.ts'
 import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
 import { routeHere } from './send-message.ts'
 import type { SentMessage, SentOutcome } from './send-on-node.ts'
-import { withdrawHere, type NameToCancel } from './task-names.ts'
 import { cancelHere, erase, type TaskToCancel } from './tasks.ts'
 
 type Make = (services: OperationServices, request: never, shard: number, signal: AbortSignal) => Promise<unknown>
@@ -17,7 +17,7 @@ type Make = (services: OperationServices, request: never, shard: number, signal:
 const MAKE: Readonly<Record<OwnerCallName, Make>> = {
   send: routeSent,
   cancel: (services, request: TaskToCancel) => cancelHere(services, request),
-  withdraw: (services, request: NameToCancel) => withdrawHere(services, request),
+  withdraw: (services, request: ScopedKeyToCancel) => withdrawHere(services, request),
   authorized: (services, request: GivenAuthorization) => authorizeHere(services, request),
   createPushConfig: createPushConfigHere,
   deletePushConfig: deletePushConfigHere
@@ -76,15 +76,14 @@ export function memberOf(
 /** Routes a message of another node. */
 async function routeSent(
   services: OperationServices,
-  { name, connection, isStream, ...sent }: SentMessage,
+  { key, connection, isStream, ...sent }: SentMessage,
   shard: number,
   signal: AbortSignal
 ): Promise<SentOutcome> {
-  let after: string | undefined
-  const taskName = name === undefined ? undefined : { name, continuesAfter: (taskId: string) => (after = taskId) }
   const call: Admitted<SendMessageRequest> = {
     ...sent,
-    taskName,
+    key: key && fromAddressedKey(key),
+    keyToCancel: undefined,
     connection: connection === undefined ? undefined : services.connections.named(connection),
     numbered: undefined,
     budget: undefined,
@@ -108,7 +107,6 @@ async function routeSent(
     contextId,
     row: { taskId, generation, state },
     ...(continued && { continued }),
-    ...(opened && { opened: opened.log.filter(entry => entry.taskId === taskId) }),
-    ...(after !== undefined && { after })
+    ...(opened && { opened: opened.log.filter(entry => entry.taskId === taskId) })
   }
 }

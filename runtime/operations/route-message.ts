@@ -223,7 +223,7 @@ function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
 }
 
 /** The error for a message whose contextId is not that of its task. */
-export function otherContext(taskId: string): A2AError {
+function otherContext(taskId: string): A2AError {
   return invalidParams({
     field: 'message.contextId',
     description: `must be the context of task ${taskId}, or be left out`

@@ -21,10 +21,10 @@ import {
 import { eventBytes, LARGE_BYTES, type OpenedStream, toWireTask } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
+import { routeByKey, sendOnce } from './keyed-messages.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
 import { type MessageOutcome, type RoutedMessage, routeMessage } from './route-message.ts'
 import { routeOnNode } from './send-on-node.ts'
-import { routeByClientName, sendOnce } from './task-names.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -124,7 +124,7 @@ function routeOnce(
   shard: number | undefined
 ): Promise<MessageOutcome> {
   const { clock, limits, dedupe } = services
-  const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal, waits } = call
+  const { params, scope, connection, conditions, key, reliable, extensions, trace, signal, waits } = call
   const { message } = params
   const terms = {
     ifGeneration: conditions.ifGenerationMatch,
@@ -137,7 +137,7 @@ function routeOnce(
     waits,
     shard
   }
-  if (taskName) return routeByClientName(services, scope, message, taskName, terms)
+  if (key) return routeByKey(services, scope, message, key, terms)
   if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
   const send = deduplicationKeyOf(message, clock.now(), limits.sendsRememberedMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))

@@ -10,8 +10,8 @@ import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Admitted } from './admission.ts'
 import type { Membership, ShardSelector } from './cluster.ts'
 import type { OperationServices } from './dependencies.ts'
+import { type AddressedKey, sendByKey, shardOfKey, toAddressedKey } from './keyed-messages.ts'
 import type { MessageOutcome } from './route-message.ts'
-import { placeOfName } from './task-names.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -23,8 +23,8 @@ export interface SentMessage {
   readonly reliable: boolean
   readonly conditions: Conditions
   readonly dialect: string
-  /** The client's own name for the task. */
-  readonly name: string | undefined
+  /** The client's own key for the task. */
+  readonly key: AddressedKey | undefined
   readonly trace: TraceCarrier | undefined
   /** The connection of an anonymous caller. */
   readonly connection: string | undefined
@@ -41,22 +41,38 @@ export type SentOutcome =
       /** The events of the turn that opened the task: the caller's stream begins with them. */
       readonly opened?: Turn['log']
       readonly continued?: StoredTask
-      /** The ended task of the same name. */
-      readonly after?: string
     }
 
-/**
- * Routes a message on the node of its context. Only this is done there: the caller's node follows the task and reads
- * it, so a node that fails later interrupts nobody.
- */
-export async function routeOnNode(
+/** Routes a message on the node of its context. One with a key is addressed before, since that decides the node. */
+export function routeOnNode(
   services: OperationServices,
   call: Call,
   isStream: boolean,
   cluster: Membership,
   routeHere: (shard: number) => Promise<MessageOutcome>
 ): Promise<MessageOutcome> {
-  const { params, scope, extensions, reliable, conditions, dialect, taskName, trace, signal, connection } = call
+  const { key, params, scope } = call
+  if (!key) return sendToOwner(services, call, undefined, isStream, cluster, routeHere)
+  return sendByKey(services, scope, key, aim => {
+    const message = { ...params.message, ...aim.address }
+    const addressed = { ...call, params: { ...params, message } }
+    return sendToOwner(services, addressed, toAddressedKey(key, aim), isStream, cluster, routeHere)
+  })
+}
+
+/**
+ * Routes a message on the node of its context. Only this is done there: the caller's node follows the task and reads
+ * it, so a node that fails later interrupts nobody.
+ */
+async function sendToOwner(
+  services: OperationServices,
+  call: Call,
+  key: AddressedKey | undefined,
+  isStream: boolean,
+  cluster: Membership,
+  routeHere: (shard: number) => Promise<MessageOutcome>
+): Promise<MessageOutcome> {
+  const { params, scope, extensions, reliable, conditions, dialect, trace, signal, connection } = call
   const request: SentMessage = {
     scope,
     params,
@@ -64,23 +80,22 @@ export async function routeOnNode(
     reliable,
     conditions,
     dialect,
-    name: taskName?.name,
+    key,
     trace,
     connection: connection && services.connections.nameOf(connection),
     isStream
   }
   const change = {
     name: 'send' as const,
-    place: await placeOf(services, call),
+    place: placeOf(services, call),
     request,
-    isRepeatable: !taskName && (reliable || services.dedupe),
+    isRepeatable: !key && (reliable || services.dedupe),
     signal
   }
   const made = await cluster.runOnOwner(change, routeHere)
   if ('here' in made) return made.here
   const outcome = made.there as SentOutcome
   if ('message' in outcome) return outcome
-  if (outcome.after !== undefined) taskName?.continuesAfter?.(outcome.after)
   const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
   // Other nodes send only events.
@@ -102,18 +117,13 @@ export async function routeOnNode(
 }
 
 /**
- * Where a message belongs: with its task, its context, or the task of its name. A first one with a key belongs to the
- * shard of its key, so that a resent one meets it.
+ * Where a message belongs: with its task or its context. A first one with a key belongs to the shard of its key, so
+ * that a second one meets it.
  */
-async function placeOf(
-  services: OperationServices,
-  { params: { message }, scope, taskName, reliable }: Call
-): Promise<ShardSelector> {
+function placeOf(services: OperationServices, { params: { message }, scope, key, reliable }: Call): ShardSelector {
   const { taskId, contextId, messageId } = message
-  const named = taskName && (await placeOfName(services, scope, taskName.name))
-  if (named && !('text' in named)) return named
   if (taskId !== undefined) return { scope, taskId }
   if (contextId !== undefined) return { context: { ...scope, contextId } }
-  if (named) return named
+  if (key) return shardOfKey(scope, key.name)
   return reliable || services.dedupe ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) } : undefined
 }

@@ -20,6 +20,7 @@ import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
 import { deliverEvent, runOnOwner, generationMismatch, withLostRaceRetry } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'
+import { withdrawByKey } from './keyed-messages.ts'
 
 /**
  * GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one,
@@ -52,8 +53,8 @@ function read(
  * CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1).
  */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, connection, conditions, reliable, budget, signal } = call
-  const { id: taskId } = params
+  const { params, scope, connection, conditions, keyToCancel, reliable, budget, signal } = call
+  const taskId = (keyToCancel && (await withdrawByKey(services, call, keyToCancel))) ?? params.id
   const { ifGenerationMatch: ifGeneration } = conditions
   const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
   const isCanceled = await runOnOwner(

@@ -1,5 +1,4 @@
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
 
 /** One post to a webhook. */
 export interface WebhookPost {
@@ -30,27 +29,18 @@ export interface WebhookBody {
   readonly text: string
 }
 
+/** The webhook of a body: its id, and the caller that owns its task. */
+export interface OwnedWebhook {
+  readonly id: string
+  readonly tenant: string
+  readonly principal: string
+}
+
 /**
- * Writes the body for a webhook that was registered in an older version of A2A, from an update, the task after it, and
- * the webhook's id. `before` reads what came before it.
+ * Writes the body for a webhook that was registered in an older version of A2A, from an update and the task after it.
  */
 export type WebhookBodyWriter = (
   update: StreamResponse,
   task: Task,
-  webhookId: string,
-  before: BeforeTask
+  webhook: OwnedWebhook
 ) => WebhookBody | Promise<WebhookBody>
-
-/** Reads the history before a task. */
-export interface BeforeTask {
-  /** The earlier tasks of the same name, oldest first. */
-  readonly rounds: () => Promise<Task[]>
-  /** The newest messages of its context before a task was opened, oldest first. */
-  readonly messages: (task: Task) => Promise<ContextMessage[]>
-}
-
-/** A message of a context, with its task, if it has one. */
-export interface ContextMessage {
-  readonly message: Message
-  readonly taskId?: string
-}

@@ -17,7 +17,7 @@ export interface DeduplicationKey {
   readonly expiresAtMs: number
 }
 
-/** Outcome of a deduplicated message: the task that it opened or reached, or the agent's answer. */
+/** Outcome of a message that is deduplicated or has a key: the task that it opened or reached, or the answer. */
 export type SendRow = DeduplicationKey & ({ readonly taskId: string } | { readonly reply: Message })
 
 /** The deduplication key of a client's message. */
@@ -30,11 +30,11 @@ export function deduplicationKeyOf(message: Message, atMs: number, rememberedMs:
 }
 
 /**
- * The key of a client's name for a task: its row says which task that is. The fingerprint is empty, since messages to a
- * name are not deduplicated.
+ * A client's own key for a task, as one of deduplication: its row has the target. The fingerprint is empty, since
+ * messages with a key of the client are not deduplicated.
  */
-export function taskNameKeyOf(name: string, atMs: number, rememberedMs: number): DeduplicationKey {
-  return { key: JSON.stringify([name, 'name']), fingerprint: '', atMs, expiresAtMs: atMs + rememberedMs }
+export function clientKeyOf(name: string, atMs: number, storedMs: number): DeduplicationKey {
+  return { key: JSON.stringify([name, 'name']), fingerprint: '', atMs, expiresAtMs: atMs + storedMs }
 }
 
 /** JSON replacer that sorts members, so that equal values have equal text. */

@@ -109,7 +109,10 @@ export interface Commit {
    * task that is not live in this context after the commit is not written.
    */
   readonly journal: readonly JournalRow[]
-  /** Deduplicated messages. They belong to this context: they are deleted with it, or once they have expired. */
+  /**
+   * The index of messages by key: of deduplicated ones, and of those with a key of the client. A row replaces one with
+   * the same key. Rows belong to this context: they are erased with it, and deleted once they have expired.
+   */
   readonly sends: readonly SendRow[]
   /**
    * Webhooks of messages, each with the generation of its task at that time. A webhook replaces one with the same task
@@ -294,7 +297,7 @@ export interface Store extends TransitionStore {
    * the last portion.
    */
   countStates(limit: number, after: string): Promise<StateCounts>
-  /** The outcome of a deduplicated message, by key. It may have expired. */
+  /** The outcome of the newest message with a key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**
    * Registers a webhook for a task of the scope, even an ended one, from the task's next event on. It replaces a

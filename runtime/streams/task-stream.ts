@@ -1,11 +1,10 @@
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Budget } from '../access/call-context.ts'
-import type { Limits } from '../access/limits.ts'
 import { memoizePerTick, roundEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
-import type { ContextKey, MessageRow, ReadOptions, Store, StoredTask, TaskEvent } from '../store/store.ts'
+import type { MessageRow, ReadOptions, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvents, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 import type { ReadResult, TaskTail } from './task-tail.ts'
 
@@ -189,6 +188,9 @@ const EVENTS_A_PIECE = 1024
 /** The part of a store that reads whole tasks. */
 export type WholeTaskReader = Pick<Store, 'readTask' | 'readTaskMessages' | 'readEvents'>
 
+/** The part of a store that adapters read beside the operations. */
+export type HistoryReader = WholeTaskReader & Pick<Store, 'readMessages' | 'measureTasks'>
+
 /** Reads a task. A large one waits for `budget`, and is read in pieces, so that it does not block the event loop. */
 export async function readWhole(
   store: WholeTaskReader,
@@ -257,18 +259,6 @@ export async function* eventPieces(
   }
 }
 
-/** The most messages that are read for a history before a task. */
-const MESSAGES = 200
-
-/** The newest messages of a context before the one that opened a task, or up to now, within 1 MiB. */
-export function messagesBefore(
-  store: Pick<Store, 'readMessages'>,
-  key: ContextKey,
-  taskId: string | undefined
-): Promise<MessageRow[]> {
-  return store.readMessages(key, MESSAGES, { bytes: LARGE_BYTES, ...(taskId !== undefined && { before: taskId }) })
-}
-
 /** All events of a task up to a generation, read in pieces. */
 export async function readAllEvents(
   store: Pick<Store, 'readEvents'>,
@@ -290,31 +280,4 @@ export function eventBytes({ update }: TaskEvent): number {
     bytes +=
       'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 'data' in part ? jsonBytes(part.data) : 0
   return bytes
-}
-
-/**
- * Earlier tasks of the same name, oldest first: the message that opened a task refers to the one before it. Gives the
- * newest ones that fit into `limits.referencedTasks` and `limits.referencedBytes`.
- */
-export async function roundsBefore(
-  { store, limits }: { readonly store: Store; readonly limits: Pick<Limits, 'referencedTasks' | 'referencedBytes'> },
-  scope: Scope,
-  taskId: string,
-  budget?: Budget
-): Promise<Task[]> {
-  const rounds: Task[] = []
-  let bytes = 0
-  for (let id = taskId; rounds.length < limits.referencedTasks;) {
-    const [before] = (await store.readTaskMessages(scope, id, 0, 1)).flatMap(
-      ({ message }) => message.referenceTaskIds ?? []
-    )
-    const [size] = before === undefined ? [] : await store.measureTasks({ ...scope, taskIds: [before] })
-    if (!size || (bytes += size.bytes) > limits.referencedBytes) break
-    if (bytes > LARGE_BYTES) await budget?.(limits.referencedBytes)
-    const read = await readWhole(store, scope, size.taskId)
-    if (!read) break
-    rounds.unshift(read.task)
-    id = size.taskId
-  }
-  return rounds
 }

@@ -7,7 +7,7 @@ import { backOffMs } from '../primitives/event-loop.ts'
 import type { WebhookProgress, WebhookRow, Scope } from '../store/rows.ts'
 import type { Store, TaskEvent } from '../store/store.ts'
 import { applyEvents, newTaskRecord, projectTask } from '../store/task-record.ts'
-import { loadWholeTask, eventPieces, LARGE_BYTES, messagesBefore, roundsBefore } from '../streams/task-stream.ts'
+import { loadWholeTask, eventPieces, LARGE_BYTES } from '../streams/task-stream.ts'
 
 /** Dependencies of a delivery. */
 export interface DeliveryServices {
@@ -69,7 +69,7 @@ function headersFor(row: WebhookRow, event: TaskEvent, { type }: WebhookBody): R
 }
 
 async function bodyOf(
-  { store, limits, writings }: DeliveryServices,
+  { store, writings }: DeliveryServices,
   scope: Scope,
   { version, id }: WebhookRow,
   event: TaskEvent
@@ -78,12 +78,7 @@ async function bodyOf(
   const write = writings.get(version)
   if (!write) return { failure: `this server does not speak A2A ${version}` }
   const task = await taskAfter(store, scope, event)
-  return task
-    ? write(event.update, task, id, {
-        rounds: () => roundsBefore({ store, limits }, scope, task.id),
-        messages: ({ id: taskId }) => messagesBefore(store, { ...scope, contextId: String(task.contextId) }, taskId)
-      })
-    : 'gone'
+  return task ? write(event.update, task, { id, ...scope }) : 'gone'
 }
 
 /** A task after an event; without history if it has changed since, `undefined` if it was removed. */

@@ -5,7 +5,7 @@ import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import helsinki from '../../examples/helsinki.ts'
 import sailboat from '../../examples/sailboat.ts'
-import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
+import { TASK_OF_01 } from '../../adapters/legacy/v01-answers.ts'
 import {
   accepted,
   createRuntime,

@@ -236,9 +236,9 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'a task of 0.1 loses the artifacts of its earlier rounds',
-    file: 'adapters/legacy/v01-answers.ts',
+    file: 'adapters/legacy/v01-past.ts',
     unit: 'test/adapters/legacy/legacy-01.test.ts',
-    find: '[...rounds, task].flatMap',
+    find: '[...earlierTasks, task].flatMap',
     replace: '[task].flatMap'
   },
   {

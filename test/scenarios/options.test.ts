@@ -296,6 +296,7 @@ await t.test('wrong arguments for a runtime, an agent, an address or a file are 
     [() => serveWebSocket(agent as Wrong, { port: 0 }), /^serveWebSocket takes a runtime, not an agent/],
     [() => serveWebSocket(runtime, { server: runtime } as Wrong), /^server has to be an HTTP server of node:http/],
     [() => dialect01(agent as Wrong), /^dialect01 takes a runtime, not an agent/],
+    [() => dialect01(runtime, { idRememberedMs: 1 } as Wrong), /^dialect01 has no idRememberedMs\. Is idsRememberedMs/],
     [() => dialect03(agent as Wrong), /^dialect03 takes a runtime, not an agent/],
     [
       () => connect(runtime as Wrong),

@@ -11,7 +11,10 @@ import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
 import { wantedOwners, type Placement } from '../../../adapters/cluster/placement/placement.ts'
 import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/postgres-placement.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
+import { dialect01 } from '../../../adapters/legacy/index.ts'
+import { TASK_OF_01 } from '../../../adapters/legacy/v01-answers.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
 import {
   accepted,
   authRequired,
@@ -54,6 +57,7 @@ import {
 } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
+import { callDialect } from '../../fixtures/servers/dialect-calls.ts'
 import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/statements.ts'
 import { ROLLED_BACK_MS, OwnerSelection } from '../../../adapters/cluster/placement/joining.ts'
 
@@ -179,34 +183,71 @@ await t.test('a resent message is processed once, whichever node gets it', async
   const message = say('x')
   const tasks = await Promise.all(nodes.map(({ runtime }) => runtime.sendMessage(message, withGenerations)))
   t.equal(new Set(tasks.map(answer => taskIn(answer).id)).size, 1)
-  const named = (runtime: TestNode['runtime'], text: string, after?: string[]) =>
-    runtime.sendMessage(say(text), {
-      taskName: { name: 'my task', continuesAfter: taskId => void after?.push(taskId) }
-    })
-  const first = taskIn(await named(nodes[2].runtime, 'a'))
-  const after: string[] = []
-  const second = taskIn(await named(nodes[2].runtime, 'b', after))
-  t.strictSame([second.contextId, after], [first.contextId, [first.id]])
-  t.match(await nodes[0].runtime.taskNamed('my task'), { taskId: second.id })
-  t.equal(
-    taskIn(await nodes[1].runtime.sendMessage(say('c', { contextId: 'other' }), { taskName: { name: 'in a context' } }))
-      .contextId,
-    'other'
-  )
-  t.match(await refusal(nodes[2].runtime.sendMessage(say('d'), { taskName: { name: first.id } })), {
-    code: 'UnsupportedOperation'
-  })
+})
+
+/** What is read of the tasks of 0.1. */
+interface Json {
+  readonly id: string
+  readonly sessionId: string
+  readonly status: { readonly state: string; readonly message?: object }
+  readonly history?: object
+  readonly metadata?: { readonly [TASK_OF_01]?: { readonly taskId?: string; readonly follows?: string } }
+}
+
+/** Calls a method of 0.1 on a node. */
+const call01 = ({ runtime }: TestNode, method: string, params: object) =>
+  callDialect<Json>(dialect01(runtime), method, params)
+
+/** Sends a message under a client's id on a node. */
+const send01 = (node: TestNode, id: string, text: string, more: object = {}) =>
+  call01(node, 'tasks/send', { id, message: { role: 'user', parts: [{ type: 'text', text }] }, ...more })
+
+/** The ids of a task of 0.1 in the runtime. */
+const ownIds = ({ metadata }: Json) => metadata?.[TASK_OF_01] ?? {}
+
+await t.test("a client's id of a task means the same on every node", async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: echo }))
+  const nodes = await three(cluster)
+  const first = await send01(nodes[2], 'my task', 'a')
+  const second = await send01(nodes[2], 'my task', 'b')
+  t.strictSame([second.sessionId, ownIds(second).follows], [first.sessionId, ownIds(first).taskId])
+  t.equal(ownIds(await call01(nodes[0], 'tasks/get', { id: 'my task' })).taskId, ownIds(second).taskId)
+  t.equal((await send01(nodes[1], 'in a context', 'c', { sessionId: 'other' })).sessionId, 'other')
+  t.match(await refusal(send01(nodes[2], ownIds(first).taskId ?? '', 'd')), { code: 'UnsupportedOperation' })
 })
 
 await t.test("an agent's answer without a task arrives, and has a name", async t => {
   const cluster = testCluster(t, defineAgent({ card, negotiate: () => reply('hello') }))
-  const [, , { runtime }] = await three(cluster)
-  t.match(await runtime.sendMessage(say('x'), { taskName: { name: 'talk' } }), {
-    message: { parts: [{ text: 'hello' }] }
-  })
-  t.match(await runtime.sendMessage(say('y'), { taskName: { name: 'talk' } }), {
-    message: { parts: [{ text: 'hello' }] }
-  })
+  const [, , front] = await three(cluster)
+  for (const text of ['x', 'y'])
+    t.match(await send01(front, 'talk', text), { status: { message: { parts: [{ text: 'hello' }] } } })
+})
+
+await t.test('messages under one id from two nodes are processed one after the other, in one session', async t => {
+  const asked = deferred()
+  const answer = deferred()
+  const texts: (string | undefined)[] = []
+  const negotiate = async ({ message }: { readonly message: Message }) => {
+    texts.push(textOf(message))
+    asked.resolve()
+    await answer.promise
+    return reply('hello')
+  }
+  const store = memoryStore()
+  let reads = 0
+  const readSend: Store['readSend'] = async (...asked) => ((reads += 1), store.readSend(...asked))
+  const cluster = testCluster(t, defineAgent({ card, negotiate }), { store: { ...store, readSend } })
+  await cluster.add()
+  const fronts = [await cluster.add({ mayOwn: false }), await cluster.add({ mayOwn: false })] as const
+  const first = send01(fronts[0], 'talk', 'a')
+  await asked.promise
+  const before = reads
+  const second = send01(fronts[1], 'talk', 'b')
+  await until(async () => reads > before, 'a node that addresses the second before the answer to the first')
+  answer.resolve()
+  const [{ sessionId }, later] = await Promise.all([first, second])
+  t.equal(later.sessionId, sessionId)
+  t.strictSame(texts, ['a', 'b'])
 })
 
 await t.test('what a name refers to is canceled on its node: a negotiation, a task, and what is no name', async t => {
@@ -219,42 +260,42 @@ await t.test('what a name refers to is canceled on its node: a negotiation, a ta
     })
   )
   const nodes = await three(cluster)
-  const cancel = (index: number, name: string) => nodes[index]?.runtime.cancelNamed(name, say('gives up').message)
+  const cancel = (node: TestNode, id: string) => call01(node, 'tasks/cancel', { id })
   for (const [index, name] of [
     [0, 'a'],
     [1, 'b'],
     [2, 'c'],
     [0, 'd']
   ] as const) {
-    const { runtime } = nodes[index]
-    const answer = await runtime.sendMessage(say('hello'), { taskName: { name } })
-    const contextId = 'message' in answer ? answer.message.contextId : ''
-    const canceled = await cancel((index + 1) % 3, name)
+    const node = nodes[index]
+    const { sessionId } = await send01(node, name, 'hello')
+    const [next, last] = [nodes[(index + 1) % 3], nodes[(index + 2) % 3]] as [TestNode, TestNode]
+    const canceled = await cancel(next, name)
     t.match(canceled, {
-      contextId,
-      status: { state: 'TASK_STATE_CANCELED' },
-      history: [{ parts: [{ text: 'gives up' }] }]
+      sessionId,
+      status: { state: 'canceled' },
+      history: [{ parts: [{ text: 'hello' }] }, { parts: [{ text: 'hi' }] }]
     })
-    t.strictSame(await cancel(index, name), canceled)
-    t.match(await runtime.taskNamed(name), { taskId: canceled?.id })
-    t.strictSame(
-      (await runtime.messagesBefore({ contextId: String(contextId), taskId: canceled?.id })).map(({ message }) =>
-        textOf(message)
-      ),
-      ['hello', 'hi']
-    )
-    await runtime.sendMessage({ ...say('work'), configuration: { returnImmediately: true } }, { taskName: { name } })
-    t.match(await cancel((index + 2) % 3, name), {
-      contextId,
-      status: { state: 'TASK_STATE_CANCELED' },
-      history: [{ parts: [{ text: 'work' }] }]
+    t.strictSame(await cancel(node, name), canceled)
+    const { taskId = '' } = ownIds(canceled)
+    t.equal(ownIds(await call01(node, 'tasks/get', { id: name })).taskId, taskId)
+    t.match((await node.runtime.getTask({ id: taskId })).history, [
+      { parts: [{ text: 'The client has canceled the negotiation.' }] }
+    ])
+    const working = send01(node, name, 'work')
+    await until(async () => (await node.runtime.listTasks({ status: 'TASK_STATE_WORKING' })).totalSize === 1)
+    t.match(await cancel(last, name), {
+      sessionId,
+      status: { state: 'canceled' },
+      history: [{ parts: [{ text: 'hello' }] }, { parts: [{ text: 'hi' }] }, { parts: [{ text: 'work' }] }]
     })
+    t.match(await working, { status: { state: 'canceled' } })
   }
   const { id } = taskIn(
     await nodes[0].runtime.sendMessage({ ...say('work'), configuration: { returnImmediately: true } })
   )
-  t.match(await cancel(1, id), { id, status: { state: 'TASK_STATE_CANCELED' } })
-  t.match(await refusal(cancel(2, 'nobody') ?? Promise.resolve()), { code: 'TaskNotFound' })
+  t.match(await cancel(nodes[1], id), { id, status: { state: 'canceled' } })
+  t.match(await refusal(cancel(nodes[2], 'nobody')), { code: 'TaskNotFound' })
 })
 
 await t.test('an authorization, an invalid output, and work that needs a task of another node', async t => {

@@ -1,9 +1,10 @@
 import t, { type Test } from 'tap'
-import { dialect01 } from '../../../adapters/legacy/index.ts'
+import { dialect01, type Dialect01Options } from '../../../adapters/legacy/index.ts'
+import { TASK_OF_01 } from '../../../adapters/legacy/v01-answers.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
-import { RELIABILITY_EXTENSION, TASK_OF_01 } from '../../../machines/protocol/uris.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { z } from 'zod'
 import {
   accepted,
@@ -82,7 +83,7 @@ const work: WorkFunction = async ({ message, emit, ask, signal }) => {
 const negotiate = ({ message }: { message: Parameters<typeof textOf>[0] }) =>
   textOf(message) === 'hello' ? reply('hi') : textOf(message) === 'never' ? rejected('Not that.') : accepted()
 
-function startDialect(t: Test, options: Parameters<typeof start>[2] = {}) {
+function startDialect(t: Test, options: Parameters<typeof start>[2] = {}, ids: Dialect01Options = {}) {
   const started = start(
     t,
     {
@@ -92,7 +93,7 @@ function startDialect(t: Test, options: Parameters<typeof start>[2] = {}) {
     },
     options
   )
-  return { ...started, dialect: dialect01(started.runtime) }
+  return { ...started, dialect: dialect01(started.runtime, ids) }
 }
 
 /** What is read of the objects of 0.1. */
@@ -186,7 +187,7 @@ await t.test("a message opens a task with its client's id, in the form of 0.1", 
     { role: 'agent', parts: [{ type: 'text', text: 'working on it' }] }
   ])
   const { taskId = '' } = beside(task)
-  t.strictSame(task.metadata, { took: 1, [TASK_OF_01]: { taskId } })
+  t.strictSame(task.metadata, { took: 1, 'urn:taskchart:task-of-0.1': { taskId } })
   const { id, contextId, history } = await runtime.getTask({ id: taskId })
   t.strictSame([id, contextId], [taskId, 's'], "1.0 shows it under the runtime's id")
   t.strictSame(history?.[0]?.parts, [
@@ -775,6 +776,7 @@ await t.test('a message for a task that ends meanwhile opens another one', async
   t.equal(beside(done).follows, taskId)
 
   const held = deferred()
+  held.promise.catch(() => {})
   await call(dialect, 'tasks/send', sending('r', 'ask'))
   reads.push(
     async () => held.reject(new A2AError('Overloaded')),
@@ -788,10 +790,11 @@ await t.test('a message for a task that ends meanwhile opens another one', async
 })
 
 await t.test('an id expires after its limit, or with its task', async t => {
-  const { dialect, clock, runtime } = startDialect(t, {
-    limits: { taskNamesRememberedMs: 1000 },
-    retention: { endedTasksMs: 500, sweepEveryMs: 100 }
-  })
+  const { dialect, clock, runtime } = startDialect(
+    t,
+    { retention: { endedTasksMs: 500, sweepEveryMs: 100 } },
+    { idsRememberedMs: 1000 }
+  )
   await call(dialect, 'tasks/send', sending('q', 'ask'))
   clock.increment(600)
   t.equal((await call(dialect, 'tasks/send', sending('q', '42'))).status.state, 'completed')
@@ -813,6 +816,16 @@ await t.test('an id expires after its limit, or with its task', async t => {
     'TASK_STATE_INPUT_REQUIRED',
     "it is found by the runtime's id"
   )
+})
+
+await t.test('how long ids are remembered is a number of milliseconds above 0', t => {
+  const { runtime } = start(t, { work })
+  for (const idsRememberedMs of [0, -1, NaN, Infinity])
+    t.throws(() => dialect01(runtime, { idsRememberedMs }), {
+      name: 'RangeError',
+      message: /^idsRememberedMs has to be/
+    })
+  t.end()
 })
 
 await t.test('an erased task has no id any more', async t => {

@@ -23,7 +23,6 @@ await t.test('the binding and the extensions have these URIs', async t => {
       INPUT_EXTENSION: 'urn:taskchart:extension:input:1',
       ANSWER_SCHEMA: 'urn:taskchart:answer-schema:1',
       QUESTION: 'urn:taskchart:question:1',
-      TASK_OF_01: 'urn:taskchart:task-of-0.1',
       AGENT_CARD_PATH: '/.well-known/agent-card.json',
       WEBSOCKET_SUBPROTOCOL: 'a2a.v1',
       SERVICE_PARAMETERS: 'a2a-service-parameters'
