@@ -25,7 +25,6 @@ import { awaitTask, isPermanent } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/journal.ts'
 import { checkRestoredBytes, isOpening, WorkInputs } from '../work/work-input.ts'
-import { sendToActor } from '../xstate/lean-actor.ts'
 import type { ContextServices, HostedContext } from './dependencies.ts'
 import { readWholeOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
 import { ContextRecovery } from './recovery.ts'
@@ -76,7 +75,7 @@ export class ContextHost implements ActorHost {
   }
 
   send(event: ContextMachineEvent): void {
-    sendToActor(this.#context.root, event)
+    this.#context.root.send(event)
   }
 
   get logger(): Logger {

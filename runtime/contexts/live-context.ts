@@ -1,4 +1,4 @@
-import type { Actor, AnyActorRef } from 'xstate'
+import { createActor, type Actor, type AnyActorRef } from 'xstate'
 import type { ContextFact, ContextInput } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -23,8 +23,7 @@ import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
 import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
-import { setErrorListener, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
-import { newActor, sendToActor } from '../xstate/lean-actor.ts'
+import { keepSpawnIdsApart, countInspectors } from '../xstate/actor-system.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { RegistryCallbacks, ContextServices, HostedContext, Residency } from './dependencies.ts'
@@ -48,7 +47,7 @@ import type { WorkSpans } from './work-spans.ts'
  * of the {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the
  * error. The store still has the state before that commit.
  */
-export class LiveContext implements LiveActors, Committer, HostedContext, ErrorListener {
+export class LiveContext implements LiveActors, Committer, HostedContext {
   readonly key: ContextKey
   /** Its key as a string. */
   readonly name: string
@@ -99,10 +98,15 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
       taskLimit: limits.tasksPerContext
     }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = newActor(
-      logic,
-      new RootOptions(eventClock, input, stored && restoredContext(stored.snapshot, tasks, input))
-    )
+    const { inspect } = services.observers
+    this.#root = createActor(logic, {
+      id: 'context',
+      ...(inspect && { inspect }),
+      clock: eventClock,
+      input,
+      ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) })
+    })
+    countInspectors(this.#root.system, inspect ? 1 : 0)
     if (stored)
       keepSpawnIdsApart(
         this.#root.system,
@@ -141,7 +145,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   receive(request: ContextRequest, terms: StoredEventOptions): Promise<CallOutcome> {
     if (this.pipeline.isOver) return Promise.reject(this.pipeline.error)
     const outcome = this.calls.add(request.callId, terms)
-    sendToActor(this.#root, { type: 'request.received', request })
+    this.#root.send({ type: 'request.received', request })
     return outcome
   }
 
@@ -181,7 +185,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
     if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
-    sendToActor(this.#root, accepted)
+    this.#root.send(accepted)
     this.#host.stopThrottling(taskId)
     return undefined
   }
@@ -229,7 +233,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.active?.entered(this)
-    setErrorListener(this.#root, this)
+    this.#root.subscribe({ error: error => this.#failed(error) })
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, {
       root: this.#root,
@@ -246,7 +250,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
-  failed(error: unknown): void {
+  #failed(error: unknown): void {
     this.onCommitFailed(error, CONTEXT_STOPPED, new Set(), 'a context actor failed')
   }
 
