@@ -81,7 +81,7 @@ const inspections = new PrivateProperty<System, { count: number }>()
 
 /**
  * Counts the inspectors of a system from now on, so that compiled charts report to it only while it has one: see
- * {@link isInspected}. `count` is how many it has already.
+ * {@link isInspected}. `count` is how many it has already. Saves 8 % of the bytes of a task (Node 24; bench/README.md).
  */
 export function countInspectors(system: System, count: number): void {
   const inspect = system.inspect.bind(system)
