@@ -9,11 +9,11 @@ import type {
 } from 'xstate'
 import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
-import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-system.ts'
+import { atomicStep, ChangedScope, type ScopeChanges } from '../xstate/actor-system.ts'
 import { compileMachine } from '../xstate/compiled-machine.ts'
 import { isMachine, keepDetails, withOwnContext } from '../xstate/persisted-snapshot.ts'
 import { MOST_MICROSTEPS } from '../xstate/pure-step.ts'
-import type { TransitionCounter } from '../xstate/transition-counter.ts'
+import { countMicrosteps, type TransitionCounter } from '../xstate/transition-counter.ts'
 import { taskIdOf, HASTY_MS, hostOf } from './actor-host.ts'
 
 const START_FAILED = 'taskchart.start.failed'
@@ -48,7 +48,8 @@ export function deferMachineEffects(machine: AnyStateMachine, counter?: Transiti
   if (provided.options.maxIterations === Infinity)
     provided.options = { ...provided.options, maxIterations: MOST_MICROSTEPS }
   counter?.watch(provided)
-  return compileMachine(provided)
+  const compiled = compileMachine(provided)
+  return counter && compiled === provided ? countMicrosteps(provided) : compiled
 }
 
 /**
@@ -60,11 +61,11 @@ export function withScope(logic: AnyActorLogic, changes: ScopeChanges, counter?:
     ...logic,
     getInitialSnapshot: (scope, input) => {
       counter?.started(scope.self)
-      return logic.getInitialSnapshot(scopeOnceWith(scope, changes), input)
+      return logic.getInitialSnapshot(new ChangedScope(scope, changes), input)
     },
     transition: (snapshot, event, scope) => {
       markChanged(scope)
-      return logic.transition(snapshot, event, scopeOnceWith(scope, changes))
+      return logic.transition(snapshot, event, new ChangedScope(scope, changes))
     }
   }
 }

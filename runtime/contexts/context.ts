@@ -1,4 +1,4 @@
-import type { Actor, AnyActorRef } from 'xstate'
+import { createActor, type Actor, type AnyActorRef } from 'xstate'
 import type { ContextInput } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -21,8 +21,7 @@ import { contextName, NOT_OWNER, type Commit, type ContextKey, type StoredContex
 import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
-import { setErrorListener, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
-import { newActor, sendToActor } from '../xstate/lean-actor.ts'
+import { keepSpawnIdsApart, countInspectors } from '../xstate/actor-system.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextEvents, ContextServices, Residency } from './dependencies.ts'
 import { CONTEXT_STOPPED } from './errors.ts'
@@ -47,7 +46,7 @@ import type { WorkSpans } from './work-spans.ts'
  * of the {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the
  * error. The store still has the state before that commit.
  */
-export class LiveContext implements LiveActors, ErrorListener {
+export class LiveContext implements LiveActors {
   readonly key: ContextKey
   /** Its key as a string. */
   readonly name: string
@@ -95,10 +94,15 @@ export class LiveContext implements LiveActors, ErrorListener {
       taskLimit: limits.tasksPerContext
     }
     const restored = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = newActor(
-      logic,
-      new RootOptions(eventClock, input, stored && restoredContext(stored.snapshot, restored, input))
-    )
+    const { inspect } = services.observers
+    this.#root = createActor(logic, {
+      id: 'context',
+      ...(inspect && { inspect }),
+      clock: eventClock,
+      input,
+      ...(stored && { snapshot: restoredContext(stored.snapshot, restored, input) })
+    })
+    countInspectors(this.#root.system, inspect ? 1 : 0)
     if (stored)
       keepSpawnIdsApart(
         this.#root.system,
@@ -138,7 +142,7 @@ export class LiveContext implements LiveActors, ErrorListener {
   receive(request: ContextRequest, terms: StoredEventOptions): Promise<CallOutcome> {
     if (this.pipeline.isOver) return Promise.reject(this.pipeline.error)
     const outcome = this.#calls.add(request.callId, terms)
-    sendToActor(this.#root, { type: 'request.received', request })
+    this.#root.send({ type: 'request.received', request })
     return outcome
   }
 
@@ -169,7 +173,7 @@ export class LiveContext implements LiveActors, ErrorListener {
     if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
     if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
-    sendToActor(this.#root, accepted)
+    this.#root.send(accepted)
     this.#host.stopThrottling(taskId)
     return undefined
   }
@@ -221,7 +225,7 @@ export class LiveContext implements LiveActors, ErrorListener {
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.active?.entered(this)
-    setErrorListener(this.#root, this)
+    this.#root.subscribe({ error: error => this.#failed(error) })
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, {
       root: this.#root,
@@ -234,7 +238,7 @@ export class LiveContext implements LiveActors, ErrorListener {
   }
 
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
-  failed(error: unknown): void {
+  #failed(error: unknown): void {
     this.#fail(error, CONTEXT_STOPPED, 'a context actor failed')
   }
 

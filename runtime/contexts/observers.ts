@@ -1,4 +1,4 @@
-import type { AnyActorRef } from 'xstate'
+import type { AnyActorRef, InspectionEvent } from 'xstate'
 import type { Agent } from '../agent/define-agent.ts'
 import type { ObservedCluster } from '../ports/cluster-status.ts'
 import type { Logger } from '../ports/logger.ts'
@@ -31,6 +31,11 @@ export interface Observer {
    * again.
    */
   crashed?(taskId: string, error: unknown): void
+  /**
+   * XState's option `inspect`, for the actors of each context that enters memory from now on: the context, its tasks and
+   * all below them. Actors of earlier contexts are inspected by `root.system.inspect` in `entered`.
+   */
+  inspect?(event: InspectionEvent): void
 }
 
 /** Access of an observer to its runtime. */
@@ -52,9 +57,16 @@ export class Observers {
   active: Required<Observer> | undefined
   readonly #all = new Set<Observer>()
   readonly #everyone: Required<Observer>
+  readonly #inspect = (event: InspectionEvent): void => this.#everyone.inspect(event)
 
   constructor(logger: Logger) {
     this.#everyone = new Everyone(this.#all, logger)
+  }
+
+  /** The option `inspect` of a context that enters memory now; `undefined` if no observer has it. */
+  get inspect(): ((event: InspectionEvent) => void) | undefined {
+    for (const observer of this.#all) if (observer.inspect) return this.#inspect
+    return undefined
   }
 
   /** Adds an observer. Call the result to remove it; it may be called twice. */
@@ -100,6 +112,10 @@ class Everyone implements Required<Observer> {
 
   crashed(taskId: string, error: unknown): void {
     this.#notify('crashed', taskId, error)
+  }
+
+  inspect(event: InspectionEvent): void {
+    this.#notify('inspect', event)
   }
 
   #notify(what: keyof Observer, about: unknown, more?: unknown): void {

@@ -21,7 +21,6 @@ import { awaitTask, isPermanent } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/journal.ts'
 import { checkRestoredBytes, isOpening, WorkInputs } from '../work/work-input.ts'
-import { sendToActor } from '../xstate/lean-actor.ts'
 import type { ContextServices } from './dependencies.ts'
 import { readWholeOrThrow } from './errors.ts'
 import type { PendingCalls } from './external-events.ts'
@@ -100,7 +99,7 @@ export class WorkHost implements ActorHost {
   }
 
   send(event: ContextMachineEvent): void {
-    sendToActor((this.#actors as ContextActors).root, event)
+    ;(this.#actors as ContextActors).root.send(event)
   }
 
   get logger(): Logger {

@@ -6,7 +6,6 @@ import type { WorkWords } from '../authoring/words.ts'
 import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { taskIdOf, hostOf } from '../commits/actor-host.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
-import { LOW_ALLOCATION, sendToActor } from '../xstate/lean-actor.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
 /**
@@ -152,7 +151,6 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
  */
 export function workRunner(program: WorkProgram): AnyActorLogic {
   return {
-    [LOW_ALLOCATION]: true,
     getInitialSnapshot: ({ self }, input?: WorkInput): RunnerSnapshot => new ActiveRun(self, input, false),
     restoreSnapshot: (_, { self }): RunnerSnapshot => new ActiveRun(self, undefined, true),
     start: ({ input, isRestored }: RunnerSnapshot, scope) => {
@@ -161,7 +159,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
         scope,
         program,
         isRerun: isRestored || restartsOf(self) > 0,
-        ended: outcome => sendToActor(self, new WorkEnded(outcome))
+        ended: outcome => self.send(new WorkEnded(outcome))
       })
       runs.set(self, run)
       // If the task has ended before this commit, the work does not run.
@@ -197,7 +195,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
     // The rest of a run is already in the store: its input in the task, its words in the log, everything else in the
     // journal.
     getPersistedSnapshot: ({ status, output, error }) => ({ status, output, error })
-  } satisfies AnyActorLogic & { readonly [LOW_ALLOCATION]: true } as AnyActorLogic
+  } satisfies AnyActorLogic as AnyActorLogic
 }
 
 function restartsOf(work: AnyActorRef): number {

@@ -30,7 +30,6 @@ import { killPoint } from '../primitives/kill-points.ts'
 import { checkArgument, type Kind, withMethods } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { JournalRow } from '../store/store.ts'
-import { sendToActor } from '../xstate/lean-actor.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
@@ -352,7 +351,7 @@ export class WorkRun {
   }
 
   #send(event: WorkEvent): void {
-    sendToActor(this.#options.scope.self._parent as AnyActorRef, event)
+    this.#options.scope.self._parent?.send(event)
   }
 
   #check(): void {

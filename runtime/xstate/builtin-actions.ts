@@ -7,6 +7,7 @@ import {
   type AnyStateMachine,
   assign,
   cancel,
+  createActor,
   emit,
   type EventObject,
   type MachineContext,
@@ -19,8 +20,7 @@ import {
 } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { appendItem, NONE } from '../primitives/collections.ts'
-import { runsUnseen } from './actor-system.ts'
-import { newActor } from './lean-actor.ts'
+import { onlyCalls } from './actor-system.ts'
 
 type Guard = Parameters<typeof evaluateGuard>[0]
 
@@ -85,7 +85,6 @@ type Effect = (scope: AnyActorScope, params: unknown) => void
 const LEFT = Symbol('left to XState')
 
 const ENQUEUE = 'xstate.enqueueActions'
-const EMIT = 'xstate.emit'
 
 /**
  * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each
@@ -93,7 +92,7 @@ const EMIT = 'xstate.emit'
  */
 const RESOLVERS: Readonly<Record<string, Resolver>> = {
   'xstate.assign': assigned,
-  [EMIT]: emitted,
+  'xstate.emit': emitted,
   'xstate.spawnChild': spawned,
   'xstate.stopChild': stopped,
   [ENQUEUE]: gathered
@@ -163,23 +162,15 @@ function performAll(
       enqueued = resolved[2]
     }
     if (retries && builtin.retryResolve) retries.push([builtin, params])
-    if (effect) execute(type, effect, step, params, type === EMIT || isDelayed(params))
+    if (effect) execute(type, effect, step, params)
     if (enqueued) performAll(prepareActions(enqueued, step.snapshot.machine), step, retries)
   }
 }
 
-/** Whether these are the parameters of an event that is sent later. */
-function isDelayed(params: unknown): boolean {
-  return typeof params === 'object' && params !== null && 'delay' in params && params.delay !== undefined
-}
-
-/**
- * Runs the effect of an action. Without an inspector XState's executor only calls it, so it is left out, unless it
- * checks the action.
- */
-function execute(type: string, effect: Effect, step: Macrostep, params: unknown, isChecked = false): void {
+/** Runs the effect of an action, without an executor that would only call it. */
+function execute(type: string, effect: Effect, step: Macrostep, params: unknown): void {
   const { scope } = step
-  if (!isChecked && runsUnseen(scope)) effect(scope, params)
+  if (!step.isInitial && onlyCalls(scope)) effect(scope, params)
   else scope.actionExecutor({ type, info: step.args, params, exec: effect.bind(undefined, scope, params) })
 }
 
@@ -262,7 +253,7 @@ function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, step: Macros
   if (!logic) return LEFT
   const name = typeof id === 'function' ? id(step.args) : id
   const given: unknown = typeof input === 'function' ? input({ context, event, self }) : input
-  const actorRef = newActor(logic, { id: name, src, parent: self, syncSnapshot, systemId, input: given } as object)
+  const actorRef = createActor(logic, { id: name, src, parent: self, syncSnapshot, systemId, input: given } as object)
   const all = typeof id === 'function' ? tableOf(children) : copyOf(children)
   all[name] = actorRef
   step.own.children = all
@@ -337,6 +328,8 @@ function nameOf(action: UnknownAction): string {
  */
 export class Macrostep {
   readonly scope: AnyActorScope
+  /** Whether the actor has not started. */
+  readonly isInitial: boolean
   event: EventObject
   snapshot: AnyMachineSnapshot
   /** Whether the snapshot has changed; the reader sets it back. */
@@ -347,10 +340,11 @@ export class Macrostep {
   #args: Args | undefined = undefined
   #given: Pick<Args, 'context' | 'event'> | undefined = undefined
 
-  constructor(snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope) {
+  constructor(snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope, isInitial = false) {
     this.snapshot = snapshot
     this.event = event
     this.scope = scope
+    this.isInitial = isInitial
   }
 
   /** The snapshot to change. */

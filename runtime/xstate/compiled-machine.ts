@@ -12,7 +12,7 @@ import {
 } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { NONE } from '../primitives/collections.ts'
-import type { FullSystem } from './actor-system.ts'
+import { isInspected, type FullSystem } from './actor-system.ts'
 import {
   Macrostep,
   NO_CHILDREN,
@@ -21,7 +21,6 @@ import {
   type PreparedAction,
   stopChildren
 } from './builtin-actions.ts'
-import { LOW_ALLOCATION } from './lean-actor.ts'
 import { mayCompile } from './self-check.ts'
 import { chartTable, type ChartTable, type TableState, type TableTransition } from './transition-table.ts'
 
@@ -46,7 +45,7 @@ function compile<Machine extends AnyStateMachine>(machine: Machine): Machine {
     getInitialSnapshot: (scope, input) => interpreter.begin(scope, input),
     transition: (snapshot, event, scope) => interpreter.take(snapshot, event, scope)
   }
-  return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced, { [LOW_ALLOCATION]: true })
+  return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced)
 }
 
 type InitEvent = EventObject & { input: unknown }
@@ -78,7 +77,7 @@ class TableInterpreter {
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
     const event: InitEvent = { type: 'xstate.init', input }
-    const step = new Macrostep(this.#uninitialized, event, scope)
+    const step = new Macrostep(this.#uninitialized, event, scope, true)
     let { context, children } = step.snapshot
     try {
       performActions(this.#initial, step)
@@ -226,17 +225,15 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
   )
 }
 
-/**
- * Reports a microstep to the system's inspectors. The counts of a lean system are made here, while it has no inspector.
- */
+/** Counts a microstep, and reports it to the system's inspectors. */
 function reportMicrostep(step: Macrostep, move?: TableTransition): void {
   const {
     snapshot,
     event,
     scope: { self, system }
   } = step
-  const { isInspected } = system as unknown as { readonly isInspected?: boolean }
-  if (isInspected === false) return move?.counted?.take(self)
+  move?.counted?.take(self)
+  if (!isInspected(system)) return
   step.shown()
   ;(system as unknown as FullSystem)._sendInspectionEvent({
     type: '@xstate.microstep',

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { AnyActorRef, AnyStateMachine, AnyTransitionDefinition } from 'xstate'
+import type { AnyActorRef, AnyActorScope, AnyStateMachine, AnyTransitionDefinition } from 'xstate'
 import { PrivateProperty } from '../primitives/collections.ts'
 import { statesOf, transitionsOf, transitionName } from './written-chart.ts'
 
@@ -71,17 +71,34 @@ interface Last {
 
 const counted = new PrivateProperty<AnyTransitionDefinition, Counted>()
 
-/**
- * An actor with its last transition. A lean actor has the member from its start, since a new one would change its
- * hidden class.
- */
-interface Remembering {
-  lastTransition?: Last | undefined
-}
+/** The last transitions of actors. */
+const lasts = new PrivateProperty<AnyActorRef, Last>()
 
 /** What is counted of a transition; `undefined` if its chart is not watched. */
 export function countedOf(transition: AnyTransitionDefinition): Counted | undefined {
   return counted.get(transition)
+}
+
+/** Has a machine that is not compiled count its transitions: XState reports them to inspectors. */
+export function countMicrosteps(machine: AnyStateMachine): AnyStateMachine {
+  const counting = <Snapshot>({ self, system }: AnyActorScope, step: () => Snapshot): Snapshot => {
+    const inspection = system.inspect(seen => {
+      if (seen.type !== '@xstate.microstep' || seen.actorRef !== self) return
+      for (const transition of seen._transitions) countedOf(transition)?.take(self)
+    })
+    try {
+      return step()
+    } finally {
+      inspection.unsubscribe()
+    }
+  }
+  const begin = machine.getInitialSnapshot.bind(machine)
+  const take = machine.transition.bind(machine)
+  const replaced: Pick<AnyStateMachine, 'getInitialSnapshot' | 'transition'> = {
+    getInitialSnapshot: (scope, input) => counting(scope, () => begin(scope, input)),
+    transition: (snapshot, event, scope) => counting(scope, () => take(snapshot, event, scope))
+  }
+  return Object.assign(machine, replaced)
 }
 
 /** Counts the transitions of charts in memory. Allocates once for each actor, and once for each pair of transitions. */
@@ -109,12 +126,13 @@ export class TransitionCounter {
 
   /** Notes that an actor of a watched chart starts now. */
   started(actor: AnyActorRef): void {
-    ;(actor as Remembering).lastTransition = { transition: FROM_START, atMs: this.#now() }
+    lasts.set(actor, { transition: FROM_START, atMs: this.#now() })
   }
 
   /** See {@link Counted.take}. */
   add(actor: AnyActorRef, transition: Counted): void {
-    const before = ((actor as Remembering).lastTransition ??= { transition: UNKNOWN, atMs: undefined })
+    let before = lasts.get(actor)
+    if (!before) lasts.set(actor, (before = { transition: UNKNOWN, atMs: undefined }))
     let pair = transition.after.get(before.transition)
     if (!pair) transition.after.set(before.transition, (pair = new Pair()))
     pair.count += 1

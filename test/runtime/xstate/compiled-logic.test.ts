@@ -27,9 +27,8 @@ import {
 } from 'xstate'
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
-import { setErrorListener } from '../../../runtime/xstate/actor-system.ts'
+import { countInspectors, isInspected } from '../../../runtime/xstate/actor-system.ts'
 import { compileMachine } from '../../../runtime/xstate/compiled-machine.ts'
-import { newActor, sendToActor } from '../../../runtime/xstate/lean-actor.ts'
 import { same, type Chart } from '../../fixtures/charts/chart-paths.ts'
 import { sightsOf, testCompiled, WATCHES } from '../../fixtures/charts/compiled-paths.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -375,9 +374,9 @@ await t.test('an inspector that comes within a macrostep sees the microsteps tha
         last: { actions: assign({ n: 4 }) }
       }
     } as never)
-    newActor(isCompiled ? compileMachine(machine) : machine, {})
-      .start()
-      .send({ type: 'look' })
+    const actor = createActor(isCompiled ? compileMachine(machine) : machine)
+    countInspectors(actor.system, 0)
+    actor.start().send({ type: 'look' })
     return [...seen, ...snapshots.map(({ value, context }) => [value, context])]
   })
   t.strictSame(seen[1], seen[0])
@@ -442,7 +441,7 @@ await t.test('the pure functions agree too, also on hand-made and final snapshot
 await t.test('delays pass alike', async t => {
   const seen = [odd, compileMachine(odd)].map(machine => {
     const clock = new TestClock()
-    const actor = newActor(machine, { input: { n: 1 }, clock }).start()
+    const actor = createActor(machine, { input: { n: 1 }, clock }).start()
     actor.send({ type: 'go.away' })
     clock.increment(15)
     const between = actor.getSnapshot()
@@ -454,7 +453,7 @@ await t.test('delays pass alike', async t => {
 
 await t.test('an event without effect keeps the same snapshot object, whatever is sent and emitted', async t => {
   for (const machine of [odd, compileMachine(odd)]) {
-    const actor = newActor(machine, { input: { n: 1 } }).start()
+    const actor = createActor(machine, { input: { n: 1 } }).start()
     for (const type of ['unknown', 'go.b', 'xstate.done.actor.nobody', 'forward']) {
       const before = actor.getSnapshot()
       actor.send({ type })
@@ -499,130 +498,47 @@ await t.test('an actor with onSnapshot stays equal, also by its system id', asyn
   t.strictSame(sightsOf(told, true, walk), sightsOf(told, false, walk))
 })
 
-await t.test('a lean actor has the members of an actor of XState', async t => {
-  const chart = compileMachine(
-    createMachine(
-      {
-        initial: 'a',
-        states: {
-          a: {
-            invoke: { src: 'counter', id: 'counter', systemId: 'counted' },
-            on: {
-              tell: { actions: emit({ type: 'told' }) },
-              late: { actions: raise({ type: 'tell' }, { delay: 5 }) },
-              go: 'b'
-            }
-          },
-          b: { type: 'final' }
-        }
-      },
-      { actors: { counter } }
-    )
-  )
-  const thrown: unknown[] = []
-  const heard = (error: unknown) => void thrown.push(String(error))
-  const seen = await Promise.all(
-    [newActor<AnyStateMachine>, createActor<AnyStateMachine>].map(async make => {
-      const seen: unknown[] = []
-      const clock = new TestClock()
-      const logger = () => {}
-      const actor = make(chart, { clock, logger, systemId: 'root', id: 'chart' })
-      const { system, send } = actor
-      const { unsubscribe } = system.inspect(({ type, rootId }) => void seen.push([type, rootId === actor.sessionId]))
-      actor.send({ type: 'tell' })
-      const told = actor.on('told', () => void seen.push('told'))
-      const subscription = actor.subscribe({
-        next: ({ value }) => void seen.push(value),
-        complete: () => void seen.push('complete')
-      })
-      actor.start()
-      const all = actor.on('*', ({ type }) => void seen.push(['*', type]))
-      send({ type: 'tell' })
-      unsubscribe()
-      all.unsubscribe()
-      subscription.unsubscribe()
-      send({ type: 'tell' })
-      told.unsubscribe()
-      send({ type: 'tell' })
-      send({ type: 'late' })
-      seen.push(
-        Object.keys(system.getSnapshot()._scheduledEvents).length,
-        Object.keys(system.getAll()).toSorted(),
-        system.get('counted') === actor.getSnapshot().children['counter'],
-        system.get('nobody')
-      )
-      actor.on('told', () => {
-        throw new Error('a broken listener')
-      })
-      clock.increment(5)
-      const ended = actor.subscribe({ complete: () => void seen.push('complete') })
-      send({ type: 'go' })
-      ended.unsubscribe()
-      send({ type: 'tell' })
-      const own = actor as unknown as {
-        readonly logger: unknown
-        readonly clock: unknown
-        _stopProcedure(): unknown
-        readonly _actorScope: {
-          readonly id: string
-          readonly sessionId: string
-          readonly logger: unknown
-          stopChild(child: unknown): void
-        }
+await t.test(
+  'a compiled chart is logic that createActor of XState runs by itself, for which five functions suffice',
+  async t => {
+    const { getInitialSnapshot, transition, getPersistedSnapshot, restoreSnapshot, start }: AnyStateMachine =
+      compileMachine(odd)
+    const logic = { getInitialSnapshot, transition, getPersistedSnapshot, restoreSnapshot, start } as AnyStateMachine
+    const seen = [odd, logic].map(logic => {
+      const told: unknown[] = []
+      let text: string | undefined
+      for (const walk of [['go.b', 'more'], ['go.c', 'more', 'forward'], ['go.away'], ['back'], ['go.end']]) {
+        const snapshot: unknown = text && JSON.parse(text)
+        const actor = createActor(logic, { input: { n: 1 }, ...(snapshot ? { snapshot } : {}) } as object)
+        actor.on('*', word => told.push(word))
+        actor.start()
+        for (const type of walk) actor.send({ type })
+        text = JSON.stringify(actor.getPersistedSnapshot())
+        told.push(text)
+        actor.stop()
       }
-      const { _actorScope: scope } = own
-      t.equal(own._stopProcedure(), actor, 'an actor may be stopped twice')
-      const over = make(compileMachine(createMachine({ initial: 'a', states: { a: { type: 'final' } } })), {
-        systemId: 'over'
-      })
-      seen.push(over.system.get('over'), over.systemId)
-      seen.push(
-        own.logger === logger,
-        own.clock === clock,
-        scope.logger === logger,
-        scope.id,
-        scope.sessionId === actor.sessionId,
-        JSON.stringify(actor),
-        Reflect.get(actor, 'ref') === actor,
-        actor.systemId,
-        String(actor.src === chart)
-      )
-      t.throws(() => scope.stopChild(newActor(chart, {})), {
-        message: /^Cannot stop child actor \S+ of chart because it is not a child$/
-      })
-      return seen
+      return told
     })
-  )
-  t.strictSame(seen[0], seen[1])
-  process.on('uncaughtException', heard)
-  await new Promise(resolve => setTimeout(resolve, 1))
-  process.off('uncaughtException', heard)
-  t.strictSame(thrown, ['Error: a broken listener', 'Error: a broken listener'])
-})
-
-await t.test('a listener hears of the error that ends an actor, of a chart that is compiled or not', async t => {
-  const failing = createMachine({
-    initial: 'a',
-    states: {
-      a: {
-        on: {
-          fail: {
-            actions: () => {
-              throw new Error('a broken action')
-            }
-          }
-        }
-      }
-    }
-  })
-  for (const chart of [failing, compileMachine(failing)]) {
-    const heard: unknown[] = []
-    const actor = newActor<AnyStateMachine>(chart, {})
-    setErrorListener(actor, { failed: error => void heard.push(String(error)) })
-    actor.start()
-    sendToActor(actor, { type: 'fail' })
-    t.strictSame([heard, actor.getSnapshot().status], [['Error: a broken action'], 'error'])
+    t.strictSame(seen[1], seen[0])
   }
+)
+
+await t.test('a compiled chart reports to inspectors while there is one', async t => {
+  const actor = createActor(compileMachine(odd), { input: { n: 1 } })
+  const { system } = actor
+  t.ok(isInspected(system), 'nobody counts')
+  countInspectors(system, 0)
+  t.notOk(isInspected(system))
+  const seen: string[] = []
+  actor.start()
+  const [one, two] = [1, 2].map(() => system.inspect(({ type }) => void seen.push(type)))
+  actor.send({ type: 'go.b' })
+  t.equal(seen.filter(type => type === '@xstate.microstep').length, 2, 'one, to two')
+  one?.unsubscribe()
+  one?.unsubscribe()
+  t.ok(isInspected(system), 'one is left')
+  two?.unsubscribe()
+  t.notOk(isInspected(system))
 })
 
 await t.test('a chart that is not flat is returned unchanged', async t => {
