@@ -222,6 +222,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const services: OperationServices = {
     state,
     cluster,
+    newIds: {
+      contextId: shard => (cluster && shard !== undefined ? cluster.contextId(shard) : ids()),
+      taskId: key => (cluster ? cluster.taskId(key) : ids())
+    },
     store,
     contexts,
     subscriptions: subscriptions,

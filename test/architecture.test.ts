@@ -254,6 +254,12 @@ const DECISIONS = [
     words: String.raw`tenants\.has\(`,
     within: ['runtime/', 'adapters/'],
     places: ['runtime/access/quotas.ts']
+  },
+  {
+    decision: 'which node makes a change',
+    words: String.raw`cluster\.runOnOwner\(`,
+    within: ['runtime/'],
+    places: ['runtime/operations/deliver.ts', 'runtime/operations/send-on-node.ts']
   }
 ]
 

@@ -15,20 +15,40 @@ import type { Scope } from '../store/rows.ts'
 import type { ContextKey, TaskRow } from '../store/store.ts'
 import { toWireTask } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
-import type { OwnerCall } from './cluster.ts'
+import type { OwnerCallName, ShardSelector } from './cluster.ts'
 import type { OperationServices } from './dependencies.ts'
 
 const ATTEMPTS = 5
 
-/** Makes a change whose result is JSON: here, or on the node of a cluster that has its context. */
-export async function runOnOwner<T>(
-  { cluster }: OperationServices,
-  change: OwnerCall,
-  here: () => Promise<T>
-): Promise<T> {
+/**
+ * A kind of change that only the node of its context makes. Request and result are JSON. Without a cluster, and for a
+ * call of this node, `run` gets the connection of the caller.
+ */
+export interface ChangeKind<Request extends object, Result> {
+  readonly name: OwnerCallName
+  readonly placeOf: (request: Request) => ShardSelector
+  /** Whether it may be made twice. */
+  readonly isRepeatable: (request: Request) => boolean
+  readonly run: (
+    services: OperationServices,
+    request: Request,
+    connection?: CallContext['connection']
+  ) => Promise<Result>
+}
+
+/** Makes a change: here, or on the node of a cluster that has its context. */
+export async function runOnOwner<Request extends object, Result>(
+  services: OperationServices,
+  { name, placeOf, isRepeatable, run }: ChangeKind<Request, Result>,
+  request: Request,
+  { connection, signal }: Pick<CallContext, 'connection' | 'signal'>
+): Promise<Result> {
+  const { cluster } = services
+  const here = () => run(services, request, connection)
   if (!cluster) return here()
-  const made = await cluster.runOnOwner(change, here)
-  return 'here' in made ? made.here : (made.there as T)
+  const call = { name, place: placeOf(request), request, isRepeatable: isRepeatable(request), signal }
+  const made = await cluster.runOnOwner(call, here)
+  return 'here' in made ? made.here : (made.there as Result)
 }
 
 /**
@@ -134,11 +154,7 @@ export async function deliverAuthorization(
   data: unknown
 ): Promise<Task> {
   const request: GivenAuthorization = { scope, taskId: params.id, data: jsonOf(data) }
-  const refusedIn = await runOnOwner(
-    services,
-    { name: 'authorized', place: request, request, isRepeatable: false, signal },
-    () => authorizeHere(services, request, connection)
-  )
+  const refusedIn = await runOnOwner(services, AUTHORIZED, request, { connection, signal })
   const stored = await readTaskOrThrow(services.store, scope, params.id, {})
   if (refusedIn !== null) throw authorizationNotAwaited(params.id, refusedIn)
   return toWireTask(stored, reliable)
@@ -151,8 +167,15 @@ export interface GivenAuthorization {
   readonly data: unknown
 }
 
-/** Delivers data to a task of this node. Gives the state of a task that does not wait for it, else null. */
-export async function authorizeHere(
+/** Delivers data to a task. Gives the state of a task that does not wait for it, else null. */
+export const AUTHORIZED: ChangeKind<GivenAuthorization, TaskState | null> = {
+  name: 'authorized',
+  placeOf: request => request,
+  isRepeatable: () => false,
+  run: authorizeHere
+}
+
+async function authorizeHere(
   { store, contexts }: OperationServices,
   { scope, taskId, data }: GivenAuthorization,
   connection?: CallContext['connection']

@@ -8,7 +8,7 @@ import type { Ids } from '../ports/ids.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { WebhookSender } from '../ports/webhook-sender.ts'
 import type { ReleasingMap } from '../primitives/collections.ts'
-import type { Store } from '../store/store.ts'
+import type { ContextKey, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Membership } from './cluster.ts'
@@ -37,6 +37,8 @@ export interface OperationServices {
   readonly opening?: StandardSchema<unknown> | undefined
   /** Webhooks, if the agent has them. */
   readonly push?: Push | undefined
+  /** Makes the id of a new context, in a shard, and that of a new task of a context. */
+  readonly newIds: { contextId(shard: number | undefined): string; taskId(key: ContextKey): string }
   /** The other nodes, if the runtime is a node of a cluster. */
   readonly cluster?: Membership | undefined
 }

@@ -8,7 +8,7 @@ import { clientKeyOf, type DeduplicationKey, type Scope, type SendRow } from '..
 import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
 import type { ShardSelector } from './cluster.ts'
-import { runOnOwner } from './deliver.ts'
+import { type ChangeKind, runOnOwner } from './deliver.ts'
 import type { OperationServices, PendingSends } from './dependencies.ts'
 import { type MessageOutcome, routeMessage, type RouteOptions, withdraw } from './route-message.ts'
 
@@ -119,8 +119,10 @@ export function fromAddressedKey({ name, storedMs, targetName }: AddressedKey): 
 }
 
 /** A key whose target is to be canceled, as JSON. */
-export interface ScopedKeyToCancel extends KeyToCancel {
+interface ScopedKeyToCancel extends KeyToCancel {
   readonly scope: Scope
+  /** The context of its target, if it has one. */
+  readonly contextId: string | undefined
 }
 
 /** Ends the negotiation of a key. Gives the id of the task to cancel; null if the key has no target. */
@@ -129,18 +131,21 @@ export async function withdrawByKey(
   { scope, connection, signal }: Admitted<CancelTaskRequest>,
   key: KeyToCancel
 ): Promise<string | null> {
-  const request: ScopedKeyToCancel = { scope, ...key }
   const target = await readTarget(services, scope, key.name)
-  const place: ShardSelector = target
-    ? { context: { ...scope, contextId: target.contextId } }
-    : shardOfKey(scope, key.name)
-  return runOnOwner(services, { name: 'withdraw', place, request, isRepeatable: true, signal }, () =>
-    withdrawHere(services, request, connection)
-  )
+  const request: ScopedKeyToCancel = { scope, ...key, contextId: target?.contextId }
+  return runOnOwner(services, WITHDRAW, request, { connection, signal })
 }
 
-/** The same on this node, once the messages with the key have their outcome. */
-export function withdrawHere(
+/** Ends the negotiation of a key, once the messages with the key have their outcome. */
+export const WITHDRAW: ChangeKind<ScopedKeyToCancel, string | null> = {
+  name: 'withdraw',
+  placeOf: ({ scope, name, contextId }) =>
+    contextId === undefined ? shardOfKey(scope, name) : { context: { ...scope, contextId } },
+  isRepeatable: () => true,
+  run: withdrawHere
+}
+
+function withdrawHere(
   services: OperationServices,
   { scope, name, storedMs, message }: ScopedKeyToCancel,
   connection?: CallContext['connection']

@@ -4,23 +4,21 @@ import { FORMAT } from '../snapshots/snapshot-text.ts'
 import { LARGE_BYTES } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OwnerCallName, ClusterMember } from './cluster.ts'
-import { authorizeHere, type GivenAuthorization } from './deliver.ts'
+import { AUTHORIZED, type ChangeKind } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
-import { fromAddressedKey, type ScopedKeyToCancel, withdrawHere } from './keyed-messages.ts'
-import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
+import { fromAddressedKey, WITHDRAW } from './keyed-messages.ts'
+import { CREATE_PUSH_CONFIG, DELETE_PUSH_CONFIG } from './push-configs.ts'
 import { routeHere } from './send-message.ts'
 import type { SentMessage, SentOutcome } from './send-on-node.ts'
-import { cancelHere, erase, type TaskToCancel } from './tasks.ts'
+import { CANCEL, erase } from './tasks.ts'
 
-type Make = (services: OperationServices, request: never, shard: number, signal: AbortSignal) => Promise<unknown>
-
-const MAKE: Readonly<Record<OwnerCallName, Make>> = {
-  send: routeSent,
-  cancel: (services, request: TaskToCancel) => cancelHere(services, request),
-  withdraw: (services, request: ScopedKeyToCancel) => withdrawHere(services, request),
-  authorized: (services, request: GivenAuthorization) => authorizeHere(services, request),
-  createPushConfig: createPushConfigHere,
-  deletePushConfig: deletePushConfigHere
+/** The changes that another node asks for, besides messages. */
+const CHANGES: Readonly<Record<Exclude<OwnerCallName, 'send'>, ChangeKind<never, unknown>>> = {
+  cancel: CANCEL,
+  withdraw: WITHDRAW,
+  authorized: AUTHORIZED,
+  createPushConfig: CREATE_PUSH_CONFIG,
+  deletePushConfig: DELETE_PUSH_CONFIG
 }
 
 /**
@@ -39,7 +37,10 @@ export function memberOf(
   return {
     version,
     format: FORMAT,
-    run: async (name, request, shard, signal) => MAKE[name](services(), request as never, shard, signal),
+    run: async (name, request, shard, signal) =>
+      name === 'send'
+        ? routeSent(services(), request as SentMessage, shard, signal)
+        : CHANGES[name].run(services(), request as never),
     contextOf,
     listen(taskId, listener) {
       const { subscriptions } = services()

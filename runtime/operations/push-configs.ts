@@ -13,7 +13,8 @@ import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook, Scope } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { Admitted } from './admission.ts'
-import { runOnOwner } from './deliver.ts'
+import type { ShardSelector } from './cluster.ts'
+import { type ChangeKind, runOnOwner } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'
 
 /** Maximum lengths in a configuration, in characters. */
@@ -127,13 +128,9 @@ export async function createPushConfig(
   services: OperationServices,
   { params, scope, dialect, signal }: Admitted<CreateTaskPushNotificationConfigRequest>
 ): Promise<TaskPushNotificationConfig> {
-  const { taskId, id = services.ids() } = params
+  const { id = services.ids() } = params
   const request: WebhookRequest<CreateTaskPushNotificationConfigRequest> = { scope, params: { ...params, id }, dialect }
-  return runOnOwner(
-    services,
-    { name: 'createPushConfig', place: { scope, taskId }, request, isRepeatable: true, signal },
-    () => createPushConfigHere(services, request)
-  )
+  return runOnOwner(services, CREATE_PUSH_CONFIG, request, { signal })
 }
 
 /** A change of a task's webhooks, as JSON. */
@@ -143,8 +140,17 @@ export interface WebhookRequest<Params> {
   readonly dialect: string
 }
 
-/** Creates a configuration for a task of this node. */
-export async function createPushConfigHere(
+function placeOfTask({ scope, params: { taskId } }: WebhookRequest<{ readonly taskId: string }>): ShardSelector {
+  return { scope, taskId }
+}
+
+/** Creates a configuration for a task. */
+export const CREATE_PUSH_CONFIG: ChangeKind<
+  WebhookRequest<CreateTaskPushNotificationConfigRequest>,
+  TaskPushNotificationConfig
+> = { name: 'createPushConfig', placeOf: placeOfTask, isRepeatable: () => true, run: createPushConfigHere }
+
+async function createPushConfigHere(
   services: OperationServices,
   { params, scope, dialect }: WebhookRequest<CreateTaskPushNotificationConfigRequest>
 ): Promise<TaskPushNotificationConfig> {
@@ -201,15 +207,16 @@ export async function deletePushConfig(
   { params, scope, dialect, signal }: Admitted<DeleteTaskPushNotificationConfigRequest>
 ): Promise<Record<string, never>> {
   const request: WebhookRequest<DeleteTaskPushNotificationConfigRequest> = { scope, params, dialect }
-  return runOnOwner(
-    services,
-    { name: 'deletePushConfig', place: { scope, taskId: params.taskId }, request, isRepeatable: true, signal },
-    () => deletePushConfigHere(services, request)
-  )
+  return runOnOwner(services, DELETE_PUSH_CONFIG, request, { signal })
 }
 
-/** Deletes a configuration of a task of this node. */
-export async function deletePushConfigHere(
+/** Deletes a configuration of a task. */
+export const DELETE_PUSH_CONFIG: ChangeKind<
+  WebhookRequest<DeleteTaskPushNotificationConfigRequest>,
+  Record<string, never>
+> = { name: 'deletePushConfig', placeOf: placeOfTask, isRepeatable: () => true, run: deletePushConfigHere }
+
+async function deletePushConfigHere(
   services: OperationServices,
   { params: { taskId, id }, scope }: WebhookRequest<DeleteTaskPushNotificationConfigRequest>
 ): Promise<Record<string, never>> {

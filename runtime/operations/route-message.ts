@@ -65,7 +65,7 @@ export function routeMessage(
   const { taskId } = message
   const named = questionNamedBy(message)
   if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms, named)
-  const { contexts, ids, opening, negotiation, clock, metering } = services
+  const { contexts, newIds, opening, negotiation, clock, metering } = services
   if (named !== undefined)
     throw invalidParams({
       field: QUESTION_FIELD,
@@ -75,9 +75,8 @@ export function routeMessage(
   if (violations.length > 0) throw notThisMessage(violations)
   const arrived = negotiation && readProposal(message, negotiation, clock.now())
   const { contextId } = message
-  const { cluster } = services
-  const key = keyOf(scope, contextId ?? (cluster && terms.shard !== undefined ? cluster.contextId(terms.shard) : ids()))
-  const arrival = { message, taskId: cluster ? cluster.taskId(key) : ids(), arrived }
+  const key = keyOf(scope, contextId ?? newIds.contextId(terms.shard))
+  const arrival = { message, taskId: newIds.taskId(key), arrived }
   const send = (live?: LiveContext) => request(services, key, arrival, terms, live)
   return metering.opening(scope, arrival.taskId, () =>
     contextId === undefined ? send() : withLostRaceRetry(contexts, key, send, terms.connection)
@@ -128,13 +127,13 @@ async function request(
  * the id of the task, once that is committed.
  */
 export function withdraw(
-  { contexts, cluster, ids }: OperationServices,
+  { contexts, newIds }: OperationServices,
   key: ContextKey,
   message: Message,
   send: RouteOptions['send'],
   connection: RouteOptions['connection']
 ): Promise<string> {
-  const taskId = cluster ? cluster.taskId(key) : ids()
+  const taskId = newIds.taskId(key)
   return withLostRaceRetry(
     contexts,
     key,

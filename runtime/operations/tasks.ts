@@ -18,7 +18,7 @@ import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import { loadWholeTask, LARGE_BYTES, type OpenedStream, PIECE_BYTES, toWireTask } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
-import { deliverEvent, runOnOwner, generationMismatch, withLostRaceRetry } from './deliver.ts'
+import { deliverEvent, generationMismatch, type ChangeKind, runOnOwner, withLostRaceRetry } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'
 import { withdrawByKey } from './keyed-messages.ts'
 
@@ -57,11 +57,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const taskId = (keyToCancel && (await withdrawByKey(services, call, keyToCancel))) ?? params.id
   const { ifGenerationMatch: ifGeneration } = conditions
   const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
-  const isCanceled = await runOnOwner(
-    services,
-    { name: 'cancel', place: request, request, isRepeatable: ifGeneration === undefined, signal },
-    () => cancelHere(services, request, connection)
-  )
+  const isCanceled = await runOnOwner(services, CANCEL, request, { connection, signal })
   const stored = await whole(services, scope, taskId, {}, budget)
   // Not canceled: the task had ended, before or during this call.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw generationMismatch(taskId)
@@ -76,8 +72,15 @@ export interface TaskToCancel {
   readonly ifGeneration?: number
 }
 
-/** Cancels a task of this node. Gives false if it has ended. */
-export async function cancelHere(
+/** Cancels a task. Gives false if it has ended. */
+export const CANCEL: ChangeKind<TaskToCancel, boolean> = {
+  name: 'cancel',
+  placeOf: request => request,
+  isRepeatable: ({ ifGeneration }) => ifGeneration === undefined,
+  run: cancelHere
+}
+
+async function cancelHere(
   services: OperationServices,
   { scope, taskId, ifGeneration }: TaskToCancel,
   connection?: CallContext['connection']

@@ -359,6 +359,7 @@ function assembled(t: Test) {
     services: {
       ...shared,
       contexts,
+      newIds: { contextId: shared.ids, taskId: shared.ids },
       pendingSends: new ReleasingMap<never>(),
       connections: new ConnectionNames(),
       takesMessages: false,
