@@ -8,19 +8,20 @@ export interface Asked {
   readonly scale: Scale
   /** Names of scenarios. */
   readonly names: readonly string[]
-  /** Whether all of it runs in full: only then the figures may be kept. */
-  readonly isFull: boolean
+  /** What is done with the figures: a full run replaces all that are kept, `--write` those of the scenarios that run. */
+  readonly keep: 'all' | 'some' | 'none'
   /** The path of the Node that runs the servers. */
   readonly node: string
 }
 
-/** Reads `--quick`, `--only send,stream` and `--node PATH`. Throws TypeError that says what may be given. */
+/** Reads `--quick`, `--only send,stream`, `--write` and `--node PATH`. Throws TypeError that says what may be given. */
 export function readArguments(given: readonly string[]): Asked {
   const { values } = parseArgs({
     args: [...given],
     options: {
       quick: { type: 'boolean', default: false },
       only: { type: 'string' },
+      write: { type: 'boolean', default: false },
       node: { type: 'string', default: process.execPath }
     }
   })
@@ -28,11 +29,12 @@ export function readArguments(given: readonly string[]): Asked {
   const names = values.only?.split(',') ?? all
   const unknown = names.find(name => !all.includes(name))
   if (unknown !== undefined) throw new TypeError(`There is no scenario ${JSON.stringify(unknown)}: ${all.join(', ')}.`)
+  if (values.quick && values.write) throw new TypeError('A quick run is a trial: use --write without --quick.')
   if (!existsSync(values.node)) throw new TypeError(`There is no Node at ${values.node}.`)
   return {
     scale: values.quick ? quick : full,
     names,
-    isFull: !values.quick && values.only === undefined,
+    keep: values.quick ? 'none' : values.only === undefined ? 'all' : values.write ? 'some' : 'none',
     node: values.node
   }
 }

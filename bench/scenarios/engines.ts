@@ -7,6 +7,8 @@ import { httpLoad, postLoad } from '../load/http-load.ts'
 import { repeat, type Load } from '../load/load.ts'
 import { run, type Race } from '../race.ts'
 import type { Scale } from '../scale.ts'
+import { ServerProcess } from '../server-process.ts'
+import { machineOf, today } from '../surroundings.ts'
 import { percent, short, table, times, whole } from '../tables.ts'
 import { messageParams } from './message.ts'
 
@@ -41,7 +43,10 @@ export async function engineTables({
     ]
     const contenders = found.filter(isContender)
     const dbos = contenders.find(({ file }) => file === 'dbos')
+    const missing = found.filter((one): one is Missing => !isContender(one))
+    const where = `${today()}, ${machineOf(ServerProcess.node)}.`
     const tables: { title: string; rows: string }[] = []
+    const rates = new Map<string, string[]>(contenders.map(({ name }) => [name, []]))
     for (const inFlight of [1, 16, 64]) {
       const race: Race = {
         title: `Engines: a workflow of two steps and a result, ${inFlight} in flight`,
@@ -62,7 +67,7 @@ export async function engineTables({
         }
       }
       const figures = figuresOf(await run(race), race)
-      const missing = found.filter((one): one is Missing => !isContender(one))
+      for (const { name, rate, timesAsFast } of figures) rates.get(name)?.push(`${whole(rate)}, ${times(timesAsFast)}`)
       tables.push({
         title: race.title,
         rows: table(
@@ -81,7 +86,14 @@ export async function engineTables({
         )
       })
     }
-    return tables
+    const summary = table(
+      ['tasks/s, × DBOS', '1 in flight', '16 in flight', '64 in flight'],
+      [
+        ...Array.from(rates, ([name, cells]) => [name, ...cells]),
+        ...missing.map(({ name, reason }) => [`${name}: ${reason}`, '–', '–', '–'])
+      ]
+    )
+    return [{ title: 'Engines: a workflow of two steps and a result', rows: `${summary}\n\n${where}` }, ...tables]
   } finally {
     await server.stop()
   }

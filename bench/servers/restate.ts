@@ -52,8 +52,8 @@ const work = restate.workflow({
 async function startServer(): Promise<{ readonly ingress: number; readonly admin: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'taskchart-bench-'))
   const ports = { ingress: await unusedPort(), admin: await unusedPort(), node: await unusedPort() }
-  const [command, ...args] = [...withoutGitHub(folder), server, '--no-logo', '--base-dir', folder]
-  const child = spawn(String(command), args, {
+  const [command = '', ...args] = [...withoutGitHub(folder), server, '--no-logo', '--base-dir', folder]
+  const child = spawn(command, args, {
     stdio: 'ignore',
     env: {
       ...process.env,
