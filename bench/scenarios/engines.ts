@@ -114,12 +114,13 @@ async function engineOf(
     const load = checkedBy(resulting, (port, inFlight) => postLoad(port, inFlight, pathOf))
     return { name, file, load, options: { ...options, engine } }
   } catch (error) {
-    return { name, reason: `not installed: ${lastLine((error as Error).message)}` }
+    return { name, reason: `not installed, ${reasonOf((error as Error).message)}` }
   }
 }
 
-function lastLine(text: string): string {
-  return text.trim().split('\n').at(-1) ?? ''
+/** The code that npm names, or else the first line. */
+function reasonOf(text: string): string {
+  return /^npm error code (\S+)/m.exec(text)?.[1] ?? text.split('\n', 1).join('')
 }
 
 function isContender(one: Contender | Missing): one is Contender {
