@@ -13,6 +13,11 @@ export function waiting(answer: string): string {
   return holding(answer, '"state":"TASK_STATE_INPUT_REQUIRED"')
 }
 
+/** The answer's text if it has the result of the work: what an engine without tasks answers. */
+export function resulting(answer: string): string {
+  return holding(answer, ARTIFACT_TEXT)
+}
+
 /** The id of the task in an answer to SendMessage. */
 export function taskIdIn(answer: string): string {
   const { result } = JSON.parse(answer) as { result: { task: { id: string } } }

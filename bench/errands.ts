@@ -10,6 +10,12 @@ export type Errand =
 /** The artifact of every task that makes one at once. */
 export const ARTIFACT_TEXT = 'A boat with one mast and two sails lies at anchor in a small bay. '.repeat(3).trim()
 
+/** The two steps of a workflow: the second one continues the result of the first. */
+export const WORK_STEPS = {
+  begin: async () => ARTIFACT_TEXT.slice(0, 100),
+  end: async (begun: string) => `${begun}${ARTIFACT_TEXT.slice(100)}`
+}
+
 /** Each chunk of a streamed artifact: about what a model says in one step. */
 export const CHUNK_TEXT = 'a few words more '
 

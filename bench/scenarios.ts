@@ -5,6 +5,7 @@ import type { Scale } from './scale.ts'
 import { chunkRaces } from './scenarios/chunks.ts'
 import { clusterTables } from './scenarios/cluster.ts'
 import { durableTables } from './scenarios/durable.ts'
+import { engineTables } from './scenarios/engines.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
 import { inspectRaces, observeRaces } from './scenarios/inspect.ts'
 import { largeTables } from './scenarios/large.ts'
@@ -38,6 +39,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   postgres: async (scale, show) => {
     for (const { title, rows } of await postgresTables(scale)) show(section(title, rows))
+  },
+  engines: async (scale, show) => {
+    for (const { title, rows } of await engineTables(scale)) show(section(title, rows))
   },
   cluster: async (scale, show) => {
     for (const { title, rows } of await clusterTables(scale)) show(section(title, rows))

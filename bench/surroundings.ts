@@ -14,13 +14,23 @@ export function surroundings(
   node: string
 ): string {
   const versions = PACKAGES.map(name => `${name} ${versionIn(`node_modules/${name}/package.json`)}`)
-  const [before = NaN] = loadavg()
   return [
-    `- ${new Date().toISOString().slice(0, 10)}, taskchart ${versionIn('package.json')}, ${versions.join(', ')}`,
-    `- servers on Node ${versionOf(node)}, load from Node ${process.versions.node}, ${cpus().length} cores of ${cpus()[0]?.model ?? 'an unknown CPU'}, load average before the run ${short(before)}`,
+    `- ${today()}, taskchart ${versionIn('package.json')}, ${versions.join(', ')}`,
+    `- ${machineOf(node)}`,
     `- ${requestRounds} rounds in turns after ${whole(warmUps)} requests of warm-up, ${whole(requests)} requests a round; ${rounds} rounds of chunks and floods`,
     `- memory: ${memoryRounds} times ${whole(waitingTasks)} tasks, each in a fresh process`
   ].join('\n')
+}
+
+/** Today's date: `2026-02-03`. */
+export function today(): string {
+  return new Date().toISOString().slice(0, 10)
+}
+
+/** The Nodes of servers and load, and the machine with its load now. */
+export function machineOf(node: string): string {
+  const [before = NaN] = loadavg()
+  return `servers on Node ${versionOf(node)}, load from Node ${process.versions.node}, ${cpus().length} cores of ${cpus()[0]?.model ?? 'an unknown CPU'}, load average before the run ${short(before)}`
 }
 
 function versionOf(node: string): string {

@@ -39,6 +39,7 @@ export function report(port: number): void {
   }
   process.on('message', (question: Question) => tell(answers[question]()))
   process.on('disconnect', () => process.exit())
+  process.on('SIGTERM', () => process.exit())
   tell({ port })
 }
 

@@ -2,10 +2,16 @@ import { setTimeout } from 'node:timers/promises'
 import { setupWork } from '../../runtime/authoring/setup-work.ts'
 import { artifact, text, textOf } from '../../runtime/authoring/words.ts'
 import type { WorkFunction, WorkGenerator } from '../../runtime/work/function-work.ts'
-import { ARTIFACT_TEXT, CHUNK_TEXT, errandIn, nextTurn } from '../errands.ts'
+import { ARTIFACT_TEXT, CHUNK_TEXT, errandIn, nextTurn, WORK_STEPS } from '../errands.ts'
 
 /** Hands over one artifact: work as a function. */
 const atOnce: WorkFunction = async () => ({ artifact: text(ARTIFACT_TEXT) })
+
+/** Hands over the result of two steps, each stored before the work goes on. */
+const inSteps: WorkFunction = async ({ step }) => {
+  const begun = await step('begin', WORK_STEPS.begin)
+  return { artifact: text(await step('end', () => WORK_STEPS.end(begun))) }
+}
 
 /** Appends chunks to one artifact: work as a generator. */
 const inChunks: WorkGenerator = async function* ({ message }) {
@@ -42,4 +48,4 @@ const asking = setupWork({}).createMachine({
 })
 
 /** The work for each kind of errand, in the form that its author would choose. */
-export const ourWork = { artifact: atOnce, chunks: inChunks, ticking, ask: asking }
+export const ourWork = { artifact: atOnce, steps: inSteps, chunks: inChunks, ticking, ask: asking }

@@ -3,6 +3,8 @@ import type { CommitRows, LogRow, TaskColumns } from '../../rows/commit-rows.ts'
 import { originalText, storedText, checksumOf } from '../../rows/damage.ts'
 import { tasksIn, type BatchRows, type Numbers } from './known-rows.ts'
 import {
+  hashOf,
+  isSameTask,
   nameKeyOf,
   contextNameOf,
   shardOf,
@@ -31,8 +33,8 @@ interface Changed<Row> {
 
 /**
  * The changes of several commits, applied in order to the rows that the owner knows. Only the last form of a context,
- * task or snapshot is written, so one batch may have many commits of a context. A commit that cannot be applied leaves
- * no trace.
+ * task or snapshot is written, so one batch may have many commits of a context. A task and a snapshot that have not
+ * changed are not written: a step of work changes neither. A commit that cannot be applied leaves no trace.
  */
 export class PostgresBatch {
   readonly #rows: BatchRows
@@ -253,6 +255,7 @@ export class PostgresBatch {
   }
 
   #writeTask(row: PgTask, before: PgTask | undefined): void {
+    if (before && isSameTask(row, before)) return
     const {
       context,
       task,
@@ -305,9 +308,14 @@ export class PostgresBatch {
   #writeSnapshot(taskId: string, snapshot: string | null): void {
     const { row, before } = this.#tasks.get(taskId) as Changed<PgTask>
     const wasLive = before !== undefined && before.endedAtMs === null
-    const sum = snapshot === null ? 0 : checksumOf([row.task, snapshot])
-    if (snapshot !== null && wasLive) this.#groups.add('changedSnapshots', row.task, snapshot, sum)
-    else if (snapshot !== null) this.#groups.add('newSnapshots', row.task, row.context, snapshot, sum)
-    else if (wasLive) this.#groups.add('ended', row.task)
+    if (snapshot === null) {
+      if (wasLive) this.#groups.add('ended', row.task)
+      return
+    }
+    row.snapshotHash = hashOf(snapshot)
+    if (wasLive && before.snapshotHash === row.snapshotHash) return
+    const sum = checksumOf([row.task, snapshot])
+    if (wasLive) this.#groups.add('changedSnapshots', row.task, snapshot, sum)
+    else this.#groups.add('newSnapshots', row.task, row.context, snapshot, sum)
   }
 }

@@ -40,6 +40,8 @@ export interface PgTask {
   wakeAtMs: number | null
   /** The time of the commit that ended it; null while it is live. */
   endedAtMs: number | null
+  /** A hash of its snapshot, if this process has written that. It is no column. */
+  snapshotHash?: string
 }
 
 /** A webhook's row, in which `key` is its id. */
@@ -184,12 +186,22 @@ function numberOf(field: PostgresCell | undefined): number | null {
   return field === null || field === undefined ? null : Number(field)
 }
 
+/** Whether two rows of a task have the same columns. */
+export function isSameTask(one: PgTask, other: PgTask): boolean {
+  return (Object.keys(one) as (keyof PgTask)[]).every(name => name === 'snapshotHash' || one[name] === other[name])
+}
+
 /** The longest text in a key column of a name that is not looked up by order. An index takes 2,704 bytes in all. */
 const LONGEST_KEY = 400
 
 /** A key column of a name: the name, or the hash of a long one. */
 export function nameKeyOf(name: string): string {
-  return name.length <= LONGEST_KEY ? name : `sha256 ${createHash('sha256').update(name).digest('base64url')}`
+  return name.length <= LONGEST_KEY ? name : `sha256 ${hashOf(name)}`
+}
+
+/** A hash that no two texts share. */
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }
 
 /** A context's name in caches. */

@@ -330,6 +330,45 @@ await t.test('commits that follow from the answers to a batch share the next one
   t.equal(writes, 2)
 })
 
+await t.test('a commit writes the row and the snapshot of a task only if they have changed', async t => {
+  const schema = newSchema()
+  const store = await opened(t, schema)
+  await store.commit(opening('t'))
+  /** The transactions that wrote each of them last. */
+  const writers = async () => {
+    const [row] = await sql(
+      schema,
+      `SELECT tasks.xmin::text AS task, snapshots.xmin::text AS snapshot, journal.xmin::text AS journal, snapshots.snapshot AS text
+      FROM tasks JOIN snapshots USING (task) JOIN journal USING (task)`
+    )
+    return row as Record<'task' | 'snapshot' | 'journal' | 'text', string>
+  }
+  /** What a step of work commits, whose result is the only change. */
+  const stepping = (expected: number, { task, generation = 1 }: { task: string; generation?: number }) => ({
+    ...opening('t', { expected }),
+    log: [],
+    tasks: [
+      { taskId: 't', generation, state: 'TASK_STATE_SUBMITTED' as const, snapshot: `{"task":"${task}"}`, wakeAtMs: 0 }
+    ]
+  })
+  const first = await writers()
+  t.ok(await store.commit(stepping(1, { task: 't' })))
+  const stepped = await writers()
+  t.not(stepped.journal, first.journal, 'the journal is written')
+  t.same([stepped.task, stepped.snapshot], [first.task, first.snapshot], 'and nothing else of the task')
+
+  t.ok(await store.commit(stepping(2, { task: 'changed' })))
+  const changed = await writers()
+  t.same([changed.task, changed.snapshot], [first.task, changed.journal], 'a new snapshot is written')
+  t.equal(changed.text, '{"task":"changed"}')
+
+  t.ok(await store.commit(stepping(3, { task: 'changed', generation: 2 })))
+  const moved = await writers()
+  t.same([moved.task, moved.snapshot], [moved.journal, changed.snapshot], 'a new generation is written')
+  const loaded = await store.loadContext(contextKey('context of t'))
+  t.equal(loaded?.tasks[0]?.snapshot, '{"task":"changed"}')
+})
+
 await t.test('a server on which commits could be lost or ownership means nothing is refused, or warned of', async t => {
   const { logger, said } = quiet()
   await opened(t, newSchema(), { logger })
