@@ -9,7 +9,7 @@ import { newestMessages } from './v01-answers.ts'
 import { isCancellation, messagePrefixOf } from './v01-requests.ts'
 
 /** The past of a task under its id of 0.1: the messages of the negotiation, and its earlier tasks. */
-export interface Past {
+interface Past {
   readonly negotiated: readonly Message[]
   readonly earlierTasks: readonly Task[]
 }

@@ -48,7 +48,7 @@ async function readTarget(services: OperationServices, scope: Scope, name: strin
 }
 
 /** The target of a key, and the address of a message with the key. */
-export interface Aim {
+interface Aim {
   readonly target: KeyTarget | undefined
   readonly address: ReturnType<ClientKey['address']>
 }
