@@ -1,4 +1,5 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import { isMadeUp, OWN_EVENT, parseType, writtenName } from '../../machines/xstate-names.ts'
 import { writtenGuard } from '../../runtime/xstate/written-chart.ts'
 
 /** An actor that a state invokes. */
@@ -13,33 +14,29 @@ interface Trigger {
   readonly guard?: unknown
 }
 
-/** The event that takes a chart to a state with a `route`. */
-const ROUTE = 'xstate.route'
-
 /**
  * An event in words: `after step`, `paint is done`, `route`. Actors without an id from the author have the name of
  * their logic.
  */
 export function eventName(type: string, invoked: readonly Invoked[] = []): string {
-  if (type === ROUTE) return 'route'
-  const [, kind, of, rest = ''] = /^xstate\.(after|done|error|snapshot)\.(?:(actor|state)\.)?(.*)$/s.exec(type) ?? []
-  if (kind === undefined) return type
-  if (kind === 'after') return `after ${rest.split('.')[0]}`.replace(/\d$/, '$& ms')
-  const who = of === 'state' ? rest.slice(rest.lastIndexOf('.') + 1) : whoOf(rest, invoked)
+  if (type === OWN_EVENT.route) return 'route'
+  const made = parseType(type)
+  if (!made) return type
+  const { kind, of, id, delay } = made
+  if (kind === 'after') return `after ${delay}`.replace(/\d$/, '$& ms')
+  const who = of === 'state' ? id.slice(id.lastIndexOf('.') + 1) : whoOf(id, invoked)
   if (kind === 'snapshot') return `${who} changes`
   return kind === 'done' ? `${who} is done` : `${who} fails`
 }
 
-/**
- * Whether an actor's id or logic name is the author's. XState generates `0.light.on` and `xstate.invoke.0.light.on`.
- */
+/** Whether an actor's id or logic name is the author's. */
 export function isAuthorName(name: unknown): name is string {
-  return typeof name === 'string' && !/^(?:xstate\.invoke\.)?\d+\./.test(name)
+  return typeof name === 'string' && !isMadeUp(name)
 }
 
 /** Whether XState made a transition of its root of a state's `route`. */
 export function isRoute({ eventType, guard }: Trigger): boolean {
-  return eventType === ROUTE && Object(partsOf(guard)[0]).name === 'routeMatches'
+  return eventType === OWN_EVENT.route && Object(partsOf(guard)[0]).name === 'routeMatches'
 }
 
 /**
@@ -73,7 +70,7 @@ export function guardName(guard: unknown): string {
 export function actionName(action: unknown): string {
   if (typeof action === 'string') return action
   const { type, name } = Object(action) as { type?: unknown; name?: unknown }
-  if (typeof type === 'string') return type.replace(/^xstate\./, '')
+  if (typeof type === 'string') return writtenName(type)
   return typeof name === 'string' && name !== '' && !HOLDERS.has(name) ? name : 'a function'
 }
 

@@ -1,5 +1,6 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { MessageContent } from '../../machines/task-events.ts'
+import { OWN_EVENT, parseType } from '../../machines/xstate-names.ts'
 import { actorPathOf } from '../commits/actor-host.ts'
 import type { Clock } from '../ports/clock.ts'
 import { killPoint } from '../primitives/kill-points.ts'
@@ -187,15 +188,13 @@ export class Alarms {
   }
 }
 
-const AFTER = 'xstate.after.'
-
 /**
  * Renews the delayed events of a task whose charts have changed. An `after` of a state that is not active, or no longer
  * exists, is dropped; a new `after` of an active state starts now. All others stay. Throws what an author's delay
  * function throws.
  */
 export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[], nowMs: number): DelayedEvent[] {
-  const others = delayed.filter(({ event }) => !event.type.startsWith(AFTER))
+  const others = delayed.filter(({ event }) => parseType(event.type)?.kind !== 'after')
   const timers = chartsBelow(task).flatMap(chart => {
     const source = actorPathOf(chart).slice(1)
     return afterOf(chart).map(({ type, delayMs }) => {
@@ -228,7 +227,7 @@ function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef
   const given: unknown = typeof delay === 'string' ? delays[delay] : delay
   const delayMs: unknown =
     typeof given === 'function'
-      ? given({ context: snapshot.context, event: { type: 'xstate.init' }, self }, undefined)
+      ? given({ context: snapshot.context, event: { type: OWN_EVENT.start }, self }, undefined)
       : given
   /* c8 ignore next -- an author's function may give any value; defineAgent refuses undefined delays */
   return typeof delayMs === 'number' ? delayMs : 0

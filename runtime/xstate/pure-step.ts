@@ -12,6 +12,7 @@ import {
   StateMachine,
   transition
 } from 'xstate'
+import { OWN_ACTION } from '../../machines/xstate-names.ts'
 import type { FullSystem } from './actor-system.ts'
 import { isMachine } from './persisted-snapshot.ts'
 import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
@@ -52,7 +53,7 @@ export function pureStep(
       }
       const collect = scope.actionExecutor
       scope.actionExecutor = action => {
-        if (action.type === 'xstate.stopChild' && action.params)
+        if (action.type === OWN_ACTION.stopChild && action.params)
           system._unregister(action.params as unknown as AnyActorRef)
         collect(action)
       }

@@ -12,6 +12,7 @@ import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { doneType, OWN_ACTION } from '../../../machines/xstate-names.ts'
 import { accepted, declined, offer, rejected, reply, type Words, type Negotiation } from '../../../runtime/index.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import { opinionOf, checkedTerms } from '../../../runtime/work-port.ts'
@@ -84,7 +85,7 @@ type BargainEvent = NegotiationMachineEvent | DoneActorEvent<Opinion>
 function turnAfter(turn: BargainTurn, event: BargainEvent): BargainTurn {
   const [chart, actions] = transition(model, turn.chart, event as NegotiationMachineEvent)
   const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) =>
-    type === 'xstate.emit' ? [params.event as NegotiationFact] : []
+    type === OWN_ACTION.emit ? [params.event as NegotiationFact] : []
   )
   const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
   const next = { ...turn, chart, answers }
@@ -123,7 +124,7 @@ export function comparable(parts: readonly Part[], startMs: number): unknown[] {
 /** The done event of the author's logic. */
 function answered(negotiation: Negotiation, response: Response, nowMs: number): DoneActorEvent<Opinion> {
   const output = response instanceof Error ? failed : opinionIn(negotiation, response, nowMs)
-  return { type: 'xstate.done.actor.respond', actorId: 'respond', output }
+  return { type: doneType('respond'), actorId: 'respond', output }
 }
 
 const failed: Opinion = { decision: 'failed' }

@@ -1,11 +1,12 @@
 import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
+import { isOwnName, OWN_ACTION, OWN_EVENT } from '../../../machines/xstate-names.ts'
 import { mayAskTwice, openQuestion, directedActor, type Director } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { statesOf } from '../../../runtime/xstate/written-chart.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
-import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Model } from './model.ts'
+import { changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Model } from './model.ts'
 import {
   eventOf,
   receivedEvent,
@@ -44,7 +45,7 @@ function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
           standIns.follow(() =>
             new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())
           ),
-        ({ chart }) => changedInPlace(chart, { type: BEGINS })
+        ({ chart }) => changedInPlace(chart, { type: OWN_EVENT.start })
       ),
     take: (turn, move) => {
       if (move.type === 'own') return stepped(turn)
@@ -199,10 +200,10 @@ class Act implements Director {
       readonly to?: unknown
       readonly delay?: unknown
     }
-    if (actor === this.root && type === 'xstate.emit') this.#words.push(event)
-    if (actor === this.root && type === 'xstate.sendTo' && to !== actor && typeof delay !== 'number')
+    if (actor === this.root && type === OWN_ACTION.emit) this.#words.push(event)
+    if (actor === this.root && type === OWN_ACTION.sendTo && to !== actor && typeof delay !== 'number')
       this.#sent.push(event)
-    return type.startsWith('xstate.') && type !== 'xstate.log'
+    return isOwnName(type) && type !== OWN_ACTION.log
   }
 
   delivers(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): boolean {

@@ -1,4 +1,5 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom } from 'xstate'
+import { OWN_ACTION, OWN_EVENT } from '../../../machines/xstate-names.ts'
 import { openQuestion, pureStart, pureStep, sendsSnapshots } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { withActors } from '../run/stub-actors.ts'
@@ -64,7 +65,7 @@ export function modelOf(machine: AnyStateMachine): Model {
         const [chart, actions] = withoutChange(
           machine.config.context,
           () => pureStart(model, input),
-          ([chart]) => changedInPlace(chart, { type: BEGINS })
+          ([chart]) => changedInPlace(chart, { type: OWN_EVENT.start })
         )
         checkReplaced(chart, actions, [])
         return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
@@ -100,8 +101,8 @@ export function modelOf(machine: AnyStateMachine): Model {
 function checkReplaced(chart: AnyMachineSnapshot, actions: Actions, before: readonly AnyActorRef[]): void {
   if (chart.status !== 'active') return
   const of = (type: string) => actions.filter(action => action.type === type).map(({ params }) => params as unknown)
-  const spawned = of('xstate.spawnChild').map(params => (params as { readonly actorRef: AnyActorRef }).actorRef)
-  const known = [...actorsIn(chart).map(({ actor }) => actor), ...of('xstate.stopChild')]
+  const spawned = of(OWN_ACTION.spawnChild).map(params => (params as { readonly actorRef: AnyActorRef }).actorRef)
+  const known = [...actorsIn(chart).map(({ actor }) => actor), ...of(OWN_ACTION.stopChild)]
   const gone = [...before, ...spawned].find(actor => actor && !known.includes(actor))
   if (gone) throw replacedActor(gone.id)
 }
@@ -130,7 +131,7 @@ function contextText(context: unknown): string {
 export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject): TypeError {
   const active = activeStates(chart)
   const transitions = active.flatMap(node => [...(node.transitions.get(type) ?? []), ...(node.always ?? [])])
-  const around = type === BEGINS ? active : transitions.flatMap(({ target = [] }) => target)
+  const around = type === OWN_EVENT.start ? active : transitions.flatMap(({ target = [] }) => target)
   const actions = [...transitions.flatMap(({ actions }) => actions), ...around.flatMap(({ entry }) => entry)]
   const names = new Set(
     actions.flatMap(action => (typeof action === 'string' ? action : 'type' in action ? action.type : []))
@@ -139,9 +140,6 @@ export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject)
     `The chart ${chart.machine.id} changes its context in place, in the state ${JSON.stringify(chart.value)} on ${type}, by ${[...names].join(' or ') || 'a guard'}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`
   )
 }
-
-/** The event with which a chart begins. */
-export const BEGINS = 'xstate.init'
 
 /** No words, no events, no timers. */
 export const QUIET = {
@@ -265,12 +263,12 @@ function turnOf(
   for (const { type, params } of actions as readonly { type: string; params?: Sent }[]) {
     if (!params) continue
     const { event, delay, id } = params
-    const isToItself = type === 'xstate.raise' || (type === 'xstate.sendTo' && isRoot(params.to))
-    if (type === 'xstate.emit') words.push(event)
-    if (type === 'xstate.cancel') schedule.cancel(String(params.sendId))
-    if ((isToItself || type === 'xstate.sendTo') && typeof delay === 'number')
+    const isToItself = type === OWN_ACTION.raise || (type === OWN_ACTION.sendTo && isRoot(params.to))
+    if (type === OWN_ACTION.emit) words.push(event)
+    if (type === OWN_ACTION.cancel) schedule.cancel(String(params.sendId))
+    if ((isToItself || type === OWN_ACTION.sendTo) && typeof delay === 'number')
       schedule.set({ event, dueMs: nowMs + (delay > 0 ? delay : 0), sendId: id, isSent: !isToItself })
-    else if (type === 'xstate.sendTo') (isToItself ? inbox : sent).push(event)
+    else if (type === OWN_ACTION.sendTo) (isToItself ? inbox : sent).push(event)
   }
   const { status, output, error } = chart
   const asks = openQuestion(chart, open)?.key

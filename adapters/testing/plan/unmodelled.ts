@@ -1,4 +1,5 @@
 import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, Snapshot } from 'xstate'
+import { isOwnName, OWN_EVENT, snapshotType } from '../../../machines/xstate-names.ts'
 import { ANSWERS, hears } from '../../../runtime/work-port.ts'
 import { isMachine, activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { ending } from '../run/stub-actors.ts'
@@ -29,7 +30,7 @@ export class StandIns {
    */
   for(logic: AnyActorLogic): AnyActorLogic {
     if (isPromise(logic)) return ending
-    const isEmpty = takes(logic, 'xstate.observable.next', ({ context }) => context === MARK)
+    const isEmpty = takes(logic, OWN_EVENT.next, ({ context }) => context === MARK)
     const first = (snapshot: Snapshot<unknown>, actor: AnyActorRef) =>
       isEmpty && this.#readings.has(actor.id) ? { ...snapshot, context: undefined } : this.#hidden(snapshot, actor)
     return {
@@ -61,7 +62,7 @@ export class StandIns {
 /** The chart reads or receives a snapshot of an actor that no case gives. */
 export function unread(id: string): Unmodelled {
   return new Unmodelled(
-    `it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: 'xstate.snapshot.${id}', snapshot: { context: … } } } }`
+    `it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: '${snapshotType(id)}', snapshot: { context: … } } } }`
   )
 }
 
@@ -78,7 +79,7 @@ const ACTIVE = { status: 'active', output: undefined, error: undefined } as cons
 
 /** Whether logic is that of a promise, which sends no events: the event of its promise ends it. */
 export function isPromise(logic: AnyActorLogic): boolean {
-  return takes(logic, 'xstate.promise.resolve', ({ status, output }) => status === 'done' && output === MARK)
+  return takes(logic, OWN_EVENT.resolve, ({ status, output }) => status === 'done' && output === MARK)
 }
 
 /**
@@ -164,6 +165,6 @@ export function propertyName(src: string): string {
 function acceptedTypes(chart: AnyMachineSnapshot, id: string): string[] {
   const types = new Set(activeStates(chart).flatMap(({ ownEvents }) => ownEvents as string[]))
   return [...types].filter(
-    type => !ANSWERS.includes(type) && (!type.startsWith('xstate.') || type === `xstate.snapshot.${id}`)
+    type => !ANSWERS.includes(type) && (!isOwnName(type) || type === snapshotType(id))
   )
 }

@@ -7,6 +7,7 @@ import {
   fromPromise,
   type Snapshot
 } from 'xstate'
+import { doneType, errorType, isErrorType } from '../../../machines/xstate-names.ts'
 import type { Agent } from '../../../runtime/index.ts'
 import { actorPathOf } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
@@ -38,7 +39,7 @@ export class StubActors implements WorkDouble {
     if (ended)
       endActor(
         ended,
-        result instanceof Error ? { type: 'xstate.error.', error: result } : { type: 'xstate.done.', output: result }
+        result instanceof Error ? { type: errorType(actor), error: result } : { type: doneType(actor), output: result }
       )
   }
 
@@ -73,7 +74,7 @@ export function endActor(
   actor: AnyActorRef,
   { output, error, type }: EventObject & { readonly output?: unknown; readonly error?: unknown }
 ): void {
-  actor.send({ type: END, output, error, isError: type.startsWith('xstate.error.') })
+  actor.send({ type: END, output, error, isError: isErrorType(type) })
 }
 
 /** Lets an actor of the logic `ending` have a snapshot, as an event of a case gives it. */
