@@ -41,6 +41,11 @@ export function snapshotType<Id extends string>(id: Id): `xstate.snapshot.${Id}`
   return `xstate.snapshot.${id}`
 }
 
+/** The type of the event with which the state of this id is done. */
+export function stateDoneType(id: string): string {
+  return `xstate.done.state.${id}`
+}
+
 /** The type of the event of a delay in the state of this id. */
 export function delayType(delay: number | string, stateId: string): string {
   return `xstate.after.${delay}.${stateId}`

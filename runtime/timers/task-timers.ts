@@ -5,6 +5,7 @@ import { actorPathOf } from '../commits/actor-host.ts'
 import type { Clock } from '../ports/clock.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { activeStates } from '../xstate/persisted-snapshot.ts'
+import { writtenChart } from '../xstate/written-chart.ts'
 import { type DelayedEvent, DelayedEvents, type EventClock, type TimerHost } from './delayed-events.ts'
 
 /** The name of a task's deadline alarm. */
@@ -217,9 +218,11 @@ function chartsBelow(actor: AnyActorRef): AnyActorRef[] {
 /** The timers of a chart's active states. An invalid delay counts as 0 ms, as in XState. */
 function afterOf(chart: AnyActorRef): { type: string; delayMs: number }[] {
   const snapshot: AnyMachineSnapshot = chart.getSnapshot()
-  return activeStates(snapshot)
-    .flatMap(({ after }) => after)
-    .map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
+  const active = new Set(activeStates(snapshot).map(({ id }) => id))
+  const delayed = writtenChart(snapshot.machine as AnyStateMachine).transitions.filter(
+    ({ source, delay }) => active.has(source.id) && delay !== undefined
+  )
+  return delayed.map(({ event, delay }) => ({ type: event, delayMs: delayOf(delay, snapshot, chart) }))
 }
 
 function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef): number {

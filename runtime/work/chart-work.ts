@@ -29,7 +29,8 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
     {
       actionExecutor: (scope, action) => {
         // A word that is not valid throws here, so that the transition which emits it fails as a whole.
-        if (action.type === OWN_ACTION.emit) reporters.get(scope.self)?.hold((action.params as { event: unknown }).event)
+        if (action.type === OWN_ACTION.emit)
+          reporters.get(scope.self)?.hold((action.params as { event: unknown }).event)
         deferredActions.actionExecutor(scope, action)
       }
     },

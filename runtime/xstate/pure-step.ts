@@ -15,7 +15,7 @@ import {
 import { OWN_ACTION } from '../../machines/xstate-names.ts'
 import type { FullSystem } from './actor-system.ts'
 import { isMachine } from './persisted-snapshot.ts'
-import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
+import { noteWrittenConfig, writtenConfig } from './state-nodes.ts'
 
 type Step = ReturnType<typeof transition<AnyStateMachine>>
 

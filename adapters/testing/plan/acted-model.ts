@@ -2,7 +2,7 @@ import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMac
 import { isOwnName, OWN_ACTION, OWN_EVENT } from '../../../machines/xstate-names.ts'
 import { mayAskTwice, openQuestion, directedActor, type Director } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { statesOf } from '../../../runtime/xstate/written-chart.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
@@ -27,7 +27,7 @@ export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, '
   const isActed =
     hasCharts ||
     readings.size > 0 ||
-    statesOf(machine.root).some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot !== undefined))
+    writtenChart(machine).states.some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot.length > 0))
   return isActed ? actedModelOf(machine, new StandIns(readings)) : modelOf(machine)
 }
 
@@ -40,7 +40,7 @@ function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
   return {
     begin: input =>
       withoutChange(
-        machine.config.context,
+        writtenChart(machine).context,
         () =>
           standIns.follow(() =>
             new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())

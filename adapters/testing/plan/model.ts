@@ -2,6 +2,7 @@ import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, Exe
 import { OWN_ACTION, OWN_EVENT } from '../../../machines/xstate-names.ts'
 import { openQuestion, pureStart, pureStep, sendsSnapshots } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
 import { receivedEvent, type ChartMove, type InnerMove, type OwnMove, type Timer, type WorkTurn } from './moves.ts'
@@ -63,7 +64,7 @@ export function modelOf(machine: AnyStateMachine): Model {
     begin: input =>
       follow(() => {
         const [chart, actions] = withoutChange(
-          machine.config.context,
+          writtenChart(machine).context,
           () => pureStart(model, input),
           ([chart]) => changedInPlace(chart, { type: OWN_EVENT.start })
         )
@@ -129,13 +130,13 @@ function contextText(context: unknown): string {
  * actions that may do it.
  */
 export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject): TypeError {
-  const active = activeStates(chart)
-  const transitions = active.flatMap(node => [...(node.transitions.get(type) ?? []), ...(node.always ?? [])])
-  const around = type === OWN_EVENT.start ? active : transitions.flatMap(({ target = [] }) => target)
+  const active = activeStates(chart).map(({ id }) => id)
+  const { states } = writtenChart(chart.machine as AnyStateMachine)
+  const here = states.filter(({ id }) => active.includes(id))
+  const transitions = here.flatMap(state => state.transitions.filter(({ event }) => event === type || event === ''))
+  const around = type === OWN_EVENT.start ? here : transitions.flatMap(({ targets }) => targets)
   const actions = [...transitions.flatMap(({ actions }) => actions), ...around.flatMap(({ entry }) => entry)]
-  const names = new Set(
-    actions.flatMap(action => (typeof action === 'string' ? action : 'type' in action ? action.type : []))
-  )
+  const names = new Set(actions.flatMap(({ kind, name }) => (kind === 'inline' ? [] : [name])))
   return new TypeError(
     `The chart ${chart.machine.id} changes its context in place, in the state ${JSON.stringify(chart.value)} on ${type}, by ${[...names].join(' or ') || 'a guard'}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`
   )

@@ -1,7 +1,8 @@
-import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, Snapshot } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, Snapshot } from 'xstate'
 import { isOwnName, OWN_EVENT, snapshotType } from '../../../machines/xstate-names.ts'
 import { ANSWERS, hears } from '../../../runtime/work-port.ts'
 import { isMachine, activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { ending } from '../run/stub-actors.ts'
 import { actorsIn } from './actors-in.ts'
 import type { Cases } from './cases.ts'
@@ -163,8 +164,15 @@ export function propertyName(src: string): string {
 
 /** The types of events that the active states handle, of those that an actor may send. */
 function acceptedTypes(chart: AnyMachineSnapshot, id: string): string[] {
-  const types = new Set(activeStates(chart).flatMap(({ ownEvents }) => ownEvents as string[]))
-  return [...types].filter(
-    type => !ANSWERS.includes(type) && (!isOwnName(type) || type === snapshotType(id))
+  const active = new Set(activeStates(chart).map(({ id }) => id))
+  const { transitions } = writtenChart(chart.machine as AnyStateMachine)
+  const types = new Set(
+    transitions
+      .filter(({ source, targets, actions, reenter }) => {
+        const isEmpty = targets.length === 0 && actions.length === 0 && !reenter
+        return active.has(source.id) && !isEmpty
+      })
+      .flatMap(({ event }) => (event === '' ? [] : event))
   )
+  return [...types].filter(type => !ANSWERS.includes(type) && (!isOwnName(type) || type === snapshotType(id)))
 }
