@@ -15,6 +15,7 @@ export { validateAnswer, promptedQuestion, isClientInput, openQuestion, reasonIn
 export { runOf } from './work/function-work.ts'
 export { replaceSchedule, startRestored, takeId } from './xstate/actor-system.ts'
 export { type GuardFunction, withReplacedGuards } from './xstate/guarded-chart.ts'
+export { createActor, emit, initialTransition, promiseLogic, transition } from './xstate/library.ts'
 export { directedActor, isEndless, pureStart, pureStep, sendsSnapshots, withStepLimit } from './xstate/pure-step.ts'
 export { writtenConfig } from './xstate/state-nodes.ts'
 export { chartVersion, FROM_START, UNKNOWN } from './xstate/transition-counter.ts'

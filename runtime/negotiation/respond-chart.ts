@@ -1,12 +1,4 @@
-import {
-  createActor,
-  setup,
-  type ActionFunction,
-  type AnyStateMachine,
-  type MachineContext,
-  type SetupReturn,
-  type UnknownActorLogic
-} from 'xstate'
+import type { ActionFunction, AnyStateMachine, MachineContext, SetupReturn, UnknownActorLogic } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import { keptValue } from '../authoring/checked-words.ts'
 import type { None, Parameterized, Params, Provided } from '../authoring/setup-work.ts'
@@ -14,6 +6,7 @@ import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/
 import { onAbort } from '../primitives/event-loop.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
+import { createActor, setup } from '../xstate/library.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { writtenChart } from '../xstate/written-chart.ts'
 import type { NegotiationArguments } from './per-message.ts'

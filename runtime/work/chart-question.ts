@@ -137,5 +137,5 @@ function called(words: WorkMeta['prompt'], context: MachineContext): unknown {
 
 /** The `meta` of the first of these states that has this member, else of the first. */
 function metaOf(states: readonly ActiveState[], member: 'prompt' | 'reason'): WorkMeta | undefined {
-  return (states.find(({ meta }) => meta?.[member] !== undefined) ?? states[0])?.meta as WorkMeta | undefined
+  return (states.find(({ meta }) => meta?.[member] !== undefined) ?? states[0])?.meta
 }

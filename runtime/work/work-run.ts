@@ -1,11 +1,4 @@
-import {
-  type ActorRefFrom,
-  type AnyActorLogic,
-  type AnyActorRef,
-  type AnyActorScope,
-  createActor,
-  type InputFrom
-} from 'xstate'
+import type { ActorRefFrom, AnyActorLogic, AnyActorRef, AnyActorScope, InputFrom } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -31,6 +24,7 @@ import { checkArgument, type Kind, withMethods } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { JournalRow } from '../store/store.ts'
 import { sendToActor } from '../xstate/lean-actor.ts'
+import { createActor } from '../xstate/library.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'

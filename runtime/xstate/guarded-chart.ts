@@ -1,5 +1,6 @@
-import { and, type AnyActorLogic, type AnyStateMachine, StateMachine } from 'xstate'
+import type { AnyActorLogic, AnyStateMachine } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import { and, StateMachine } from './library.ts'
 import { isMachine } from './persisted-snapshot.ts'
 import { noteWrittenConfig, noteWrittenGuard, writtenConfig } from './state-nodes.ts'
 import { writtenChart, type WrittenState } from './written-chart.ts'

@@ -1,19 +1,16 @@
-import {
-  type Actor,
-  type AnyActor,
-  type AnyActorLogic,
-  type AnyActorRef,
-  type AnyMachineSnapshot,
-  type AnyStateMachine,
-  createActor,
-  type EventObject,
-  initialTransition,
-  type InspectionEvent,
-  StateMachine,
-  transition
+import type {
+  Actor,
+  AnyActor,
+  AnyActorLogic,
+  AnyActorRef,
+  AnyMachineSnapshot,
+  AnyStateMachine,
+  EventObject,
+  InspectionEvent
 } from 'xstate'
 import { OWN_ACTION } from '../../machines/xstate-names.ts'
 import type { FullSystem } from './actor-system.ts'
+import { createActor, initialTransition, StateMachine, transition } from './library.ts'
 import { isMachine } from './persisted-snapshot.ts'
 import { noteWrittenConfig, writtenConfig } from './state-nodes.ts'
 

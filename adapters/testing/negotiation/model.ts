@@ -1,4 +1,4 @@
-import { type DoneActorEvent, initialTransition, type Snapshot, type SnapshotFrom, transition } from 'xstate'
+import type { DoneActorEvent, Snapshot, SnapshotFrom } from 'xstate'
 import type {
   Arrival,
   NegotiationFact,
@@ -15,7 +15,7 @@ import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { doneType, OWN_ACTION } from '../../../machines/xstate-names.ts'
 import { accepted, declined, offer, rejected, reply, type Words, type Negotiation } from '../../../runtime/index.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import { opinionOf, checkedTerms } from '../../../runtime/work-port.ts'
+import { checkedTerms, initialTransition, opinionOf, transition } from '../../../runtime/work-port.ts'
 import type { ByName, Response, BargainCases } from '../plan/cases.ts'
 import { endless } from '../run/stub-actors.ts'
 

@@ -215,6 +215,9 @@ function bordersOf(guard: WrittenGuard): Border[] {
       const numbers = (isObject(params) ? Object.values(params) : [params]).filter(value => typeof value === 'number')
       return numbers.map(number => ({ sides: [number - 1, number, number + 1] }))
     }
+    case 'and':
+    case 'or':
+    case 'not':
     default:
       return guard.guards.flatMap(bordersOf)
   }

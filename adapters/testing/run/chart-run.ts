@@ -1,14 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import {
-  createActor,
-  type Actor,
-  type AnyActorRef,
-  type AnyMachineSnapshot,
-  type AnyStateMachine,
-  type EventObject
-} from 'xstate'
+import type { Actor, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
-import { openQuestion, replaceSchedule, startRestored, takeId } from '../../../runtime/work-port.ts'
+import { createActor, openQuestion, replaceSchedule, startRestored, takeId } from '../../../runtime/work-port.ts'
 import { type ActiveState, activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { takenName } from '../../../runtime/xstate/written-chart.ts'
 import { CoverageLog } from '../coverage.ts'

@@ -67,7 +67,7 @@ function transitionsFrom(node: AnyStateNode): [target: AnyStateNode, label: stri
   const written = writtenChart(node.machine).transitions
   const labelled = transitionsOf(node).flatMap(one => {
     const guard = written.find(({ name }) => name === transitionName(one))?.guard
-    const invoked = node.invoke.map(({ id, src }) => ({ id, src: String(src) }))
+    const invoked = node.invoke.map(({ id, src }) => ({ id, src: src as string }))
     const words = occasionOf(one.eventType, guard && guardName(guard), invoked)
     return (one.target ?? []).map((target): [AnyStateNode, string] => [target, words === '' ? '' : shownOf(words)])
   })
