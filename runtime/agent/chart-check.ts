@@ -6,6 +6,7 @@ import { ANSWERS, ASKING, hears, type WorkTag } from '../authoring/question-guar
 import type { WorkMeta } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
+import { refuseOtherActors } from '../xstate/other-majors.ts'
 import { statesWithin, type WrittenChart, writtenChart, type WrittenState } from '../xstate/written-chart.ts'
 
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
@@ -21,6 +22,7 @@ const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema:
  * write instead.
  */
 export function checkChart(machine: AnyStateMachine): void {
+  refuseOtherActors(machine)
   const chart = writtenChart(machine)
   const loss = contextLoss(chart.context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${chart.id} has a context that cannot be stored: ${loss}`)

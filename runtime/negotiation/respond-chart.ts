@@ -7,6 +7,7 @@ import { onAbort } from '../primitives/event-loop.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
 import { createActor, setup } from '../xstate/library.ts'
+import { refuseOtherActors } from '../xstate/other-majors.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { writtenChart } from '../xstate/written-chart.ts'
 import type { NegotiationArguments } from './per-message.ts'
@@ -79,6 +80,7 @@ export function setupNegotiation<
 
 /** Refuses a chart that cannot negotiate as it is written. Throws TypeError that says what to write instead. */
 export function checkRespondChart(machine: AnyStateMachine): void {
+  refuseOtherActors(machine)
   const { id, context, states } = writtenChart(machine)
   const loss = contextLoss(context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${id} has a context that cannot be stored: ${loss}`)

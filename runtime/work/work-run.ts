@@ -25,6 +25,7 @@ import type { Scope } from '../store/rows.ts'
 import type { JournalRow } from '../store/store.ts'
 import { sendToActor } from '../xstate/lean-actor.ts'
 import { createActor } from '../xstate/library.ts'
+import { refuseOtherMajor } from '../xstate/other-majors.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
@@ -226,6 +227,7 @@ export class WorkRun {
     { id, input }: { id?: string; input?: InputFrom<Logic> } = {}
   ): ActorRefFrom<Logic> {
     this.#check()
+    refuseOtherMajor(logic, 'The actor')
     checkArgument(logic, A_LOGIC, 'spawn(fromPromise(async () => …))')
     const child = createActor(deferEffects(logic), {
       parent: this.#options.scope.self,

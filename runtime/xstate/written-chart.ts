@@ -9,6 +9,7 @@ import {
   stateDoneType,
   writtenName
 } from '../../machines/xstate-names.ts'
+import { refuseOtherMajor } from './other-majors.ts'
 import { statesOf, transitionName, transitionsOf, writtenGuard } from './state-nodes.ts'
 
 /**
@@ -105,7 +106,9 @@ export interface WrittenActor {
 const written = new WeakMap<AnyStateNode, WrittenChart>()
 
 /** The outline of a chart. It is made once for each machine. */
-export function writtenChart({ id, root, config }: AnyStateMachine): WrittenChart {
+export function writtenChart(machine: AnyStateMachine): WrittenChart {
+  refuseOtherMajor(machine, 'The chart')
+  const { id, root, config } = machine
   const known = written.get(root)
   if (known) return known
   const states = new Map<AnyStateNode, Draft>()
