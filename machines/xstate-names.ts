@@ -54,26 +54,22 @@ export function delayType(delay: number | string, stateId: string): string {
 /** An event that XState makes: of a delay in a state, of a state that is done, or of an actor. */
 export interface MadeEvent {
   readonly kind: 'after' | 'done' | 'error' | 'snapshot'
-  readonly of: 'actor' | 'state'
-  /** The id of the actor or state; `*` for any. */
+  /** What is done or has failed. */
+  readonly of: 'actor' | 'state' | undefined
+  /** The id of the actor or state, `*` for any; of `after` its delay, in milliseconds or by its name. */
   readonly id: string
-  /** The delay in milliseconds, or its name. */
-  readonly delay?: string
 }
 
 /** What the type of an event says, if XState makes it; `undefined` for the author's events. */
 export function parseType(type: string): MadeEvent | undefined {
-  const [, done, of, id = ''] = /^xstate\.(done|error)\.(actor|state)\.(.*)$/s.exec(type) ?? []
-  if (done !== undefined) return { kind: done as 'done' | 'error', of: of as MadeEvent['of'], id }
-  const [, kind, first = '', rest = ''] = /^xstate\.(after|snapshot)\.([^.]*)(.*)$/s.exec(type) ?? []
-  if (kind === 'snapshot') return { kind, of: 'actor', id: first + rest }
-  return kind === undefined ? undefined : { kind: 'after', of: 'state', id: rest.slice(1), delay: first }
+  const [, kind, of, id = ''] = /^xstate\.(after|done|error|snapshot)\.(?:(actor|state)\.)?(.*)$/s.exec(type) ?? []
+  return kind === undefined ? undefined : ({ kind, of, id: kind === 'after' ? id.split('.')[0] : id } as MadeEvent)
 }
 
 /** The id of the actor that an event says is done, or has failed. */
 export function endedActor(type: string): string | undefined {
-  const { kind, of, id } = parseType(type) ?? {}
-  return of === 'actor' && (kind === 'done' || kind === 'error') ? id : undefined
+  const { of, id } = parseType(type) ?? {}
+  return of === 'actor' ? id : undefined
 }
 
 /** Whether an event says that an actor failed. */

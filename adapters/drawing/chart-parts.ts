@@ -16,8 +16,8 @@ export function eventName(type: string, invoked: readonly Invoked[] = []): strin
   if (type === OWN_EVENT.route) return 'route'
   const made = parseType(type)
   if (!made) return type
-  const { kind, of, id, delay } = made
-  if (kind === 'after') return `after ${delay}`.replace(/\d$/, '$& ms')
+  const { kind, of, id } = made
+  if (kind === 'after') return `after ${id}`.replace(/\d$/, '$& ms')
   const who = of === 'state' ? id.slice(id.lastIndexOf('.') + 1) : whoOf(id, invoked)
   if (kind === 'snapshot') return `${who} changes`
   return kind === 'done' ? `${who} is done` : `${who} fails`

@@ -12,10 +12,10 @@ import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
-import { doneType, OWN_ACTION } from '../../../machines/xstate-names.ts'
+import { doneType } from '../../../machines/xstate-names.ts'
 import { accepted, declined, offer, rejected, reply, type Words, type Negotiation } from '../../../runtime/index.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import { checkedTerms, initialTransition, opinionOf, transition } from '../../../runtime/work-port.ts'
+import { checkedTerms, opinionOf, pureStart, pureStep } from '../../../runtime/work-port.ts'
 import type { ByName, Response, BargainCases } from '../plan/cases.ts'
 import { endless } from '../run/stub-actors.ts'
 
@@ -58,7 +58,7 @@ export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits
     status: 'active',
     output: undefined,
     error: undefined,
-    chart: initialTransition(model, limits)[0],
+    chart: pureStart(model, limits).snapshot as BargainTurn['chart'],
     nowMs: 0,
     sent: 0,
     answers: []
@@ -83,10 +83,9 @@ type BargainEvent = NegotiationMachineEvent | DoneActorEvent<Opinion>
 
 /** Sends an event to the chart, and after each deal the event that a task was opened. */
 function turnAfter(turn: BargainTurn, event: BargainEvent): BargainTurn {
-  const [chart, actions] = transition(model, turn.chart, event as NegotiationMachineEvent)
-  const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) =>
-    type === OWN_ACTION.emit ? [params.event as NegotiationFact] : []
-  )
+  const { snapshot, effects } = pureStep(model, turn.chart, event, () => false)
+  const chart = snapshot as BargainTurn['chart']
+  const facts = effects.flatMap(effect => (effect.kind === 'emit' ? [effect.event as NegotiationFact] : []))
   const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
   const next = { ...turn, chart, answers }
   if (!chart.matches({ busy: 'agreeing' })) return next

@@ -1,6 +1,12 @@
 import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
-import { isOwnName, OWN_ACTION, OWN_EVENT } from '../../../machines/xstate-names.ts'
-import { mayAskTwice, openQuestion, directedActor, type Director } from '../../../runtime/work-port.ts'
+import { OWN_EVENT } from '../../../machines/xstate-names.ts'
+import {
+  directedActor,
+  type Director,
+  type ChartEffect,
+  mayAskTwice,
+  openQuestion
+} from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
@@ -194,16 +200,11 @@ class Act implements Director {
     return isMachine(logic) ? logic : this.#standIns.for(logic)
   }
 
-  acts(actor: AnyActorRef, type: string, params: unknown): boolean {
-    const { event, to, delay } = (params ?? {}) as {
-      readonly event: EventObject
-      readonly to?: unknown
-      readonly delay?: unknown
-    }
-    if (actor === this.root && type === OWN_ACTION.emit) this.#words.push(event)
-    if (actor === this.root && type === OWN_ACTION.sendTo && to !== actor && typeof delay !== 'number')
-      this.#sent.push(event)
-    return isOwnName(type) && type !== OWN_ACTION.log
+  acts(actor: AnyActorRef, effect: ChartEffect): boolean {
+    if (actor === this.root && effect.kind === 'emit') this.#words.push(effect.event)
+    if (actor === this.root && effect.kind === 'send' && effect.to !== actor && effect.delayMs === undefined)
+      this.#sent.push(effect.event)
+    return effect.kind !== 'custom' && effect.kind !== 'log'
   }
 
   delivers(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): boolean {
