@@ -22,9 +22,15 @@ import { negotiationMachine } from './negotiation.machine.ts'
 import type { FieldViolation } from './protocol/errors.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 import { taskMachine } from './task.machine.ts'
+import { doneType, errorType } from './xstate-names.ts'
 
 /** Actor id of a context's single negotiation, where one negotiation lasts for the whole context. */
 export const BARGAINING = 'bargaining'
+
+const BARGAINING_DONE = doneType(BARGAINING)
+const BARGAINING_FAILED = errorType(BARGAINING)
+const ANY_DONE = doneType('*')
+const ANY_FAILED = errorType('*')
 
 /** Events that a context actor receives, other than done and error events of its children. */
 export type ContextMachineEvent =
@@ -173,8 +179,8 @@ export const contextMachine = setup({
             { target: 'busy', actions: openTask() }
           ],
           // The lasting negotiation has no final state. If it fails, the next request spawns a new one.
-          'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
-          'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
+          [BARGAINING_DONE]: { actions: 'stopBargaining' },
+          [BARGAINING_FAILED]: { actions: 'stopBargaining' }
         }
       },
       busy: {
@@ -224,7 +230,7 @@ export const contextMachine = setup({
           'recovery.undone': { guard: isItsTask(), actions: forward() },
           'task.cancel': { guard: isItsTask(), actions: forward() },
           'task.fail': { guard: isItsTask(), actions: forward() },
-          'xstate.done.actor.*': [
+          [ANY_DONE]: [
             {
               guard: { type: 'isTask', params: ({ event }) => event.actorId },
               actions: stopAndForget()
@@ -246,11 +252,11 @@ export const contextMachine = setup({
               actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, ...stopAndForget()]
             }
           ],
-          'xstate.error.actor.*': {
+          [ANY_FAILED]: {
             actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...stopAndForget()]
           },
-          'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
-          'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
+          [BARGAINING_DONE]: { actions: 'stopBargaining' },
+          [BARGAINING_FAILED]: { actions: 'stopBargaining' }
         }
       }
     }

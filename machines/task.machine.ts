@@ -23,6 +23,7 @@ import type {
   WorkEvent,
   WorkOutcome
 } from './task-events.ts'
+import { isErrorType } from './xstate-names.ts'
 
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
 type StatusCause = StatusContent & { type: string; output?: StatusContent; error?: unknown }
@@ -237,7 +238,7 @@ function emitStatus(state: TaskState) {
 /** Message and metadata of a status: the event's own, those of its outcome, or the reason of a failure. */
 function statusContentOf(event: StatusCause): StatusContent {
   const { type, output, error } = event
-  if (type.startsWith('xstate.error.')) return { message: { parts: [{ text: failureReasonOf(error) }] } }
+  if (isErrorType(type)) return { message: { parts: [{ text: failureReasonOf(error) }] } }
   const { message, metadata, ordinal } = output ?? event
   return { ...(message && { message }), ...(metadata && { metadata }), ...(ordinal !== undefined && { ordinal }) }
 }

@@ -65,6 +65,45 @@ const PROMISED: Readonly<Record<string, string>> = {
   _parent: 'actors have it in the public types, and there is no other way to the parent of an actor'
 }
 
+/** The files that import values of XState, with the reason. All others import types only. */
+const XSTATE_VALUES: Readonly<Record<string, string>> = {
+  'adapters/conformance/protocol.machine.ts': 'a chart',
+  'adapters/testing/plan/graph.ts': '@xstate/graph finds the configurations of a chart',
+  'machines/context.machine.ts': 'a chart',
+  'machines/negotiation.machine.ts': 'a chart',
+  'machines/task.machine.ts': 'a chart',
+  'runtime/xstate/actor-system.ts': 'a system of actors that behaves as that of XState',
+  'runtime/xstate/builtin-actions.ts': 'the actions of XState in compiled charts',
+  'runtime/xstate/compiled-machine.ts': 'a compiled chart, evaluated by the guards of XState',
+  'runtime/xstate/lean-actor.ts': 'an actor that is an instance of the one of XState',
+  'runtime/xstate/library.ts': 'the functions of XState that other files call',
+  'runtime/xstate/self-check.ts': 'a chart, and the comparison with XState',
+  'runtime/xstate/transition-table.ts': 'the actions of states with actors'
+}
+
+/** The files that spell names which XState gives to events and actions, beside the one that has them. */
+const XSTATE_NAMES: Readonly<Record<string, string>> = {
+  'machines/xstate-names.ts': 'has them',
+  'runtime/xstate/actor-system.ts': 'does what XState does',
+  'runtime/xstate/builtin-actions.ts': 'does what XState does',
+  'runtime/xstate/compiled-machine.ts': 'does what XState does'
+}
+
+/** The files that read the states and transitions of XState. All others read the outline of a chart. */
+const STATE_NODES: Readonly<Record<string, string>> = {
+  'adapters/inspector/stately.ts': 'the protocol of Stately has the configuration of a chart',
+  'machines/properties/terms.ts': 'charts know nothing of the runtime, which has the outline',
+  'runtime/xstate/actor-system.ts': 'transitions of actors, counted',
+  'runtime/xstate/compiled-machine.ts': 'compiles a chart',
+  'runtime/xstate/guarded-chart.ts': 'makes a chart with other guards of the configuration of a chart',
+  'runtime/xstate/persisted-snapshot.ts': 'compares a snapshot with a chart',
+  'runtime/xstate/pure-step.ts': 'makes a chart with a limit of the configuration of a chart',
+  'runtime/xstate/state-nodes.ts': 'reads them for the others',
+  'runtime/xstate/transition-counter.ts': 'counts transitions',
+  'runtime/xstate/transition-table.ts': 'compiles a chart',
+  'runtime/xstate/written-chart.ts': 'makes the outline'
+}
+
 /** What only comments on V8's memory say. */
 const V8 = /\b(?:V8|hidden class|long-lived|ephemeron|old generation)/gi
 
@@ -131,6 +170,8 @@ interface SourceFile {
   readonly all: readonly Import[]
   /** The names of its imports, also those of types. */
   readonly imports: string[]
+  /** The texts and the patterns in its code. */
+  readonly literals: string[]
 }
 
 const files = ['adapters', 'runtime', 'machines'].flatMap(sources)
@@ -141,17 +182,35 @@ function sources(folder: string): SourceFile[] {
     if (entry.isDirectory()) return sources(path)
     if (!/\.tsx?$/.test(path)) return []
     const text = readFileSync(path, 'utf8')
-    const all = importsIn(parseAst(text, { lang: path.endsWith('x') ? 'tsx' : 'ts', sourceType: 'module' }))
-    return [{ path, text, all, imports: all.map(({ name }) => name) }]
+    const syntax = parseAst(text, { lang: path.endsWith('x') ? 'tsx' : 'ts', sourceType: 'module' })
+    const all = importsIn(syntax)
+    return [{ path, text, all, imports: all.map(({ name }) => name), literals: literalsIn(syntax) }]
   })
 }
 
-/** The part of a syntax tree that imports are read from. */
+/** The part of a syntax tree that imports and literals are read from. */
 interface Syntax {
   readonly type?: string
+  readonly value?: unknown
+  readonly regex?: { readonly pattern: string }
   readonly source?: { readonly value?: unknown } | null
   readonly importKind?: string
   readonly exportKind?: string
+}
+
+function childrenOf(node: Syntax): Syntax[] {
+  return Object.values(node)
+    .flat()
+    .filter((child: unknown): child is Syntax => typeof child === 'object' && child !== null)
+}
+
+function literalsIn(node: Syntax): string[] {
+  const { type, value, regex } = node
+  const own =
+    type === 'TemplateElement'
+      ? (value as { readonly raw: string }).raw
+      : type === 'Literal' && (regex?.pattern ?? value)
+  return [...(typeof own === 'string' ? [own] : []), ...childrenOf(node).flatMap(literalsIn)]
 }
 
 function importsIn(node: Syntax): Import[] {
@@ -162,12 +221,7 @@ function importsIn(node: Syntax): Import[] {
     typeof name === 'string'
       ? [{ name, loads: isType ? 'types' : type === 'ImportExpression' ? 'later' : 'at once' }]
       : []
-  return [
-    ...own,
-    ...Object.values(node)
-      .flat()
-      .flatMap((child: unknown) => (typeof child === 'object' && child !== null ? importsIn(child) : []))
-  ]
+  return [...own, ...childrenOf(node).flatMap(importsIn)]
 }
 
 /** Where a text stands in the sources of these paths. */
@@ -379,6 +433,38 @@ await t.test('only one room uses undocumented parts of XState', async t => {
     ),
     []
   )
+})
+
+await t.test('values of XState are imported by charts and by the files that do what XState does', t => {
+  const isXState = (name: string) => /^@?xstate(?:\/|$)/.test(name)
+  t.strictSame(
+    files.flatMap(file => (loadsOf(file, ['at once', 'later']).some(isXState) ? [file.path] : [])).toSorted(),
+    Object.keys(XSTATE_VALUES)
+  )
+  t.end()
+})
+
+await t.test('one file has the names that XState gives to events and actions', t => {
+  const isXStates = (text: string) => /(?<![\w@/])xstate\\?\.[a-z(]/.test(text)
+  t.ok(isXStates('xstate.done.actor.*') && isXStates('^xstate\\.(?:done|error)'))
+  t.strictSame(
+    files.flatMap(({ path, literals }) => (literals.some(isXStates) ? [path] : [])).toSorted(),
+    Object.keys(XSTATE_NAMES)
+  )
+  t.end()
+})
+
+await t.test('charts are read by their outline, and not in XState', t => {
+  const reads = [
+    /\b(?:Any)?(?:StateNode|TransitionDefinition)\b/g,
+    /\b(?:machine|logic|work)\??\.(?:root|config|states|transitions|getStateNodeById)\b/g,
+    /\{[^{}]*\b(?:root|config|states)\b[^{}]*\}: AnyStateMachine/g
+  ]
+  t.strictSame(
+    [...new Set(reads.flatMap(read => found(read).map(({ path }) => path)))].toSorted(),
+    Object.keys(STATE_NODES)
+  )
+  t.end()
 })
 
 await t.test("only two rooms depend on V8's memory management", async t => {

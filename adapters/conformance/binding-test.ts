@@ -1,4 +1,3 @@
-import { getInitialSnapshot, getNextSnapshot } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { type ErrorCode, ERRORS } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
@@ -17,7 +16,7 @@ import {
   Unanswered
 } from './callers/caller.ts'
 import { type EmittedContent, noteEmitted } from './emitted.ts'
-import { type Moves, type ProtocolEvent, protocolMachine } from './protocol.machine.ts'
+import { type Moves, type ProtocolEvent, protocolStart, protocolStep } from './protocol.machine.ts'
 import type { Ledger } from './requirements/ledger.ts'
 import {
   expectedErrorText,
@@ -451,7 +450,7 @@ function isState(state: unknown): state is TaskState {
 
 /** The observed states of one task, checked against the chart. */
 export class ObservedTask {
-  #snapshot = getInitialSnapshot(protocolMachine)
+  #snapshot = protocolStart()
 
   /** Records a message in reply, or a task's state. Returns a description of an illegal transition. */
   see(state: TaskState | 'reply'): string | undefined {
@@ -459,7 +458,7 @@ export class ObservedTask {
     const before = this.state
     if (`${before}.seen` === event.type) return undefined
     if (!this.#snapshot.can(event)) return `the task went from ${before} to ${event.type.replace('.seen', '')}`
-    this.#snapshot = getNextSnapshot(protocolMachine, this.#snapshot, event)
+    this.#snapshot = protocolStep(this.#snapshot, event)
     return undefined
   }
 

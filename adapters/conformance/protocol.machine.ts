@@ -1,4 +1,4 @@
-import { setup } from 'xstate'
+import { getInitialSnapshot, getNextSnapshot, setup, type SnapshotFrom } from 'xstate'
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import type { ChartState } from '../../machines/protocol/states.ts'
 
@@ -131,3 +131,15 @@ export const protocolMachine = setup({
     }
   }
 })
+
+type ProtocolSnapshot = SnapshotFrom<typeof protocolMachine>
+
+/** The chart before its first event. */
+export function protocolStart(): ProtocolSnapshot {
+  return getInitialSnapshot(protocolMachine)
+}
+
+/** The chart after an event. */
+export function protocolStep(before: ProtocolSnapshot, event: ProtocolEvent): ProtocolSnapshot {
+  return getNextSnapshot(protocolMachine, before, event)
+}

@@ -1,4 +1,5 @@
 import type { ActorLogic, AnyActorRef, Snapshot } from 'xstate'
+import { OWN_EVENT } from '../../machines/xstate-names.ts'
 import { messageOf } from '../../runtime/authoring/checked-words.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
 import { textSuchAs } from '../../runtime/primitives/options.ts'
@@ -108,12 +109,12 @@ export function remoteLogic<Output>(
       delegations.set(self, delegation)
       delegation.begin()
     },
-    transition: (snapshot, event: RemoteAnswer | RemoteEnded | { readonly type: 'xstate.stop' }, { self }) => {
+    transition: (snapshot, event: RemoteAnswer | RemoteEnded | { readonly type: typeof OWN_EVENT.stop }, { self }) => {
       const delegation = delegations.get(self)
       if (event instanceof RemoteEnded)
         return { ...snapshot, ...endOf(event.outcome), input: undefined } as RemoteSnapshot<Output>
       if (event.type === 'answer') give(event, delegation)
-      if (event.type === 'xstate.stop') delegation?.stop()
+      if (event.type === OWN_EVENT.stop) delegation?.stop()
       return snapshot
     },
     getPersistedSnapshot: snapshot => snapshot

@@ -6,7 +6,7 @@ import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { FROM_START, type TransitionCount, UNKNOWN } from '../../runtime/work-port.ts'
-import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/written-chart.ts'
+import { writtenChart } from '../../runtime/xstate/written-chart.ts'
 
 /** The id of one chart of an agent. `child:` and an actor's name are for charts that the work invokes or spawns. */
 type ChartId = 'work' | 'negotiation' | 'task' | 'context' | `child:${string}`
@@ -68,20 +68,18 @@ export interface Heat {
 }
 
 /** The heat of a chart, from the counts of its version. */
-export function heatOf({ root }: AnyStateMachine, counts: readonly TransitionCount[]): Heat {
+export function heatOf(machine: AnyStateMachine, counts: readonly TransitionCount[]): Heat {
   const total = (of: readonly TransitionCount[], member: 'count' | 'timed' | 'ms') =>
     of.reduce((sum, one) => sum + one[member], 0)
   const named = (name: string) => counts.filter(count => count.taken === name)
-  const states = statesOf(root).map(node => {
-    const left = transitionsOf(node).flatMap(transition => named(transitionName(transition)))
+  const chart = writtenChart(machine)
+  const states = chart.states.map(({ id, transitions }) => {
+    const left = transitions.flatMap(({ name }) => named(name))
     const waits = total(left, 'timed')
-    return { state: node.id, waits, meanMs: Math.round(total(left, 'ms') / waits) }
+    return { state: id, waits, meanMs: Math.round(total(left, 'ms') / waits) }
   })
   return {
-    transitions: statesOf(root)
-      .flatMap(transitionsOf)
-      .map(transitionName)
-      .map(name => ({ name, count: total(named(name), 'count') })),
+    transitions: chart.transitions.map(({ name }) => ({ name, count: total(named(name), 'count') })),
     states: states.filter(({ waits }) => waits > 0),
     pairs: counts
       .filter(({ previous }) => previous !== UNKNOWN)

@@ -1,7 +1,14 @@
-import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import type { AnyStateMachine } from 'xstate'
 import { jsonLoss } from '../../runtime/work-port.ts'
-import { transitionsOf, writtenGuard } from '../../runtime/xstate/written-chart.ts'
-import { actionName, guardName, isAuthorName, isRoute } from './chart-parts.ts'
+import {
+  type WrittenAction,
+  type WrittenActor,
+  writtenChart,
+  type WrittenGuard,
+  type WrittenState,
+  type WrittenTransition
+} from '../../runtime/xstate/written-chart.ts'
+import { actionName, guardName } from './chart-parts.ts'
 
 type Config = Readonly<Record<string, unknown>>
 
@@ -20,75 +27,76 @@ export function chartSource(machine: AnyStateMachine): string {
  * A chart as one literal for XState's `createMachine`, so that a tool needs to run no code. Actions, guards and actors
  * are names, guards with their static params; context, inputs and implementations are omitted.
  */
-function configOf({ root }: AnyStateMachine): Config {
+function configOf(machine: AnyStateMachine): Config {
+  const { root } = writtenChart(machine)
   return { id: root.id, ...stateConfig(root) }
 }
 
-function stateConfig(node: AnyStateNode): Config {
-  const { config, type, tags, description, history, states } = node
-  const children = Object.entries(states).map(([key, child]): [string, Config] => [
-    key,
-    { ...(child.config.id !== undefined && { id: child.config.id }), ...stateConfig(child) }
+function stateConfig(state: WrittenState): Config {
+  const { type, tags, description, history, historyTarget, initial, entry, exit, states, route } = state
+  const children = states.map((child): [string, Config] => [
+    child.key,
+    { ...(child.hasOwnId && { id: child.id }), ...stateConfig(child) }
   ])
   return {
     ...(type !== 'atomic' && type !== 'compound' && { type }),
-    ...(history && { history, ...('target' in config && { target: config.target }) }),
+    ...(history && { history, ...(historyTarget !== undefined && { target: historyTarget }) }),
     ...(description !== undefined && { description }),
     ...(tags.length > 0 && { tags }),
-    ...('route' in config && { route: transitionConfig(config.route as RouteDefinition) }),
-    ...(type === 'compound' && { initial: node.initial.target[0]?.key }),
-    ...actionsAs('entry', config.entry),
-    ...actionsAs('exit', config.exit),
-    ...transitionsConfig(node),
+    ...(route && { route: transitionConfig({ ...route, targets: [] }) }),
+    ...(type === 'compound' && { initial: initial[0]?.key }),
+    ...actionsAs('entry', entry),
+    ...actionsAs('exit', exit),
+    ...transitionsConfig(state),
     ...(children.length > 0 && { states: Object.fromEntries(children) })
   }
 }
 
 /** The transitions and invoked actors of a state, under the members of the config that hold them. */
-function transitionsConfig(node: AnyStateNode): Config {
-  const held: Record<'on' | 'after' | 'state', Record<string, Config[]>> = { on: {}, after: {}, state: {} }
-  const actors = node.invoke.map(({ id, src }) => ({
-    ofActor: id,
-    config: { ...(isAuthorName(id) && { id }), ...(isAuthorName(src) && { src }) } as Record<string, unknown>
-  }))
-  const hold = (member: keyof typeof held, key: string, transition: AnyTransitionDefinition) =>
-    (held[member][key] ??= []).push(transitionConfig(transition))
-  for (const transition of transitionsOf(node).filter(one => !isRoute(one))) {
-    const { eventType, delay } = transition as AnyTransitionDefinition & { delay?: number | string }
-    const [, kind = '', of] = /^xstate\.(done|error|snapshot)\.(?:actor\.)?(.*)$/s.exec(eventType) ?? []
-    const actor = actors.find(({ ofActor }) => ofActor === of)
-    if (delay !== undefined) hold('after', String(delay), transition)
-    else if (eventType === '') hold('state', 'always', transition)
-    else if (eventType === `xstate.done.state.${node.id}`) hold('state', 'onDone', transition)
-    else if (actor)
-      ((actor.config[HANDLERS[kind as keyof typeof HANDLERS]] ??= []) as Config[]).push(transitionConfig(transition))
-    else hold('on', eventType, transition)
-  }
-  const { on, after, state } = held
+function transitionsConfig({ invoke, transitions }: WrittenState): Config {
+  const of = (member: WrittenTransition['member']) => transitions.filter(one => one.member === member)
+  const on = byKey(of('on'), ({ event }) => event)
+  const after = byKey(of('after'), ({ delay }) => String(delay))
   return {
-    ...(actors.length > 0 && { invoke: actors.map(({ config }) => config) }),
+    ...(invoke.length > 0 && { invoke: invoke.map(actorConfig) }),
     ...(Object.keys(on).length > 0 && { on }),
     ...(Object.keys(after).length > 0 && { after }),
-    ...state
+    ...transitionsAs('onDone', of('onDone')),
+    ...transitionsAs('always', of('always'))
   }
 }
 
-/** The members of an invoked actor's config with its transitions. */
-const HANDLERS = { done: 'onDone', error: 'onError', snapshot: 'onSnapshot' } as const
+function actorConfig({ id, hasOwnId, src, onDone, onError, onSnapshot }: WrittenActor): Config {
+  return {
+    ...(hasOwnId && { id }),
+    ...(src !== undefined && { src }),
+    ...transitionsAs('onDone', onDone),
+    ...transitionsAs('onError', onError),
+    ...transitionsAs('onSnapshot', onSnapshot)
+  }
+}
 
-type RouteDefinition = Pick<AnyTransitionDefinition, 'guard' | 'actions' | 'reenter'>
+function transitionsAs(member: string, transitions: readonly WrittenTransition[]): Config {
+  return transitions.length > 0 ? { [member]: transitions.map(transitionConfig) } : {}
+}
+
+function byKey(transitions: readonly WrittenTransition[], keyOf: (one: WrittenTransition) => string): Config {
+  const keys = new Set(transitions.map(keyOf))
+  return Object.fromEntries(
+    Array.from(keys, key => [key, transitions.filter(one => keyOf(one) === key).map(transitionConfig)])
+  )
+}
 
 function transitionConfig({
-  target,
-  guard: given,
+  targets,
+  guard,
   actions,
   reenter,
   description
-}: RouteDefinition & { target?: AnyTransitionDefinition['target']; description?: string }): Config {
-  const guard = writtenGuard(given)
+}: Pick<WrittenTransition, 'targets' | 'guard' | 'actions' | 'reenter' | 'description'>): Config {
   return {
-    ...(target && { target: target.map(({ id }) => `#${id}`) }),
-    ...(guard !== undefined && { guard: guardConfig(guard) }),
+    ...(targets.length > 0 && { target: targets.map(({ id }) => `#${id}`) }),
+    ...(guard && { guard: guardConfig(guard) }),
     ...actionsAs('actions', actions),
     ...(reenter && { reenter }),
     ...(description !== undefined && { description })
@@ -96,13 +104,12 @@ function transitionConfig({
 }
 
 /** A guard by its name, with its params if they are JSON. */
-function guardConfig(guard: unknown): unknown {
-  const { type, params } = Object(guard) as { type?: unknown; params?: unknown }
-  if (typeof type !== 'string') return guardName(guard)
+function guardConfig(guard: WrittenGuard): unknown {
+  if (guard.kind !== 'named') return guardName(guard)
+  const { name: type, params } = guard
   return params === undefined || jsonLoss(params, 'params', 'kept') !== undefined ? type : { type, params }
 }
 
-function actionsAs(member: string, actions: unknown): Config {
-  const names = actions === undefined ? [] : [actions].flat().map(actionName)
-  return names.length > 0 ? { [member]: names } : {}
+function actionsAs(member: string, actions: readonly WrittenAction[]): Config {
+  return actions.length > 0 ? { [member]: actions.map(actionName) } : {}
 }

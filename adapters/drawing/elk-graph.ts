@@ -1,5 +1,6 @@
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs'
-import { isAuthorName, occasionOf } from './chart-parts.ts'
+import { isMadeUp } from '../../machines/xstate-names.ts'
+import { occasionOf } from './chart-parts.ts'
 import type { ChartOutline, OutlineActor, OutlineState, OutlineTransition } from './outline.ts'
 import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf } from './style.ts'
 import { shownText } from './svg-element.ts'
@@ -265,7 +266,7 @@ function doingsOf({ entry, exit, invoke }: OutlineState): string[] {
 }
 
 function actorText({ id, src = 'an actor' }: OutlineActor): string {
-  return isAuthorName(id) && id !== src ? `${src} as ${id}` : src
+  return !isMadeUp(id) && id !== src ? `${src} as ${id}` : src
 }
 
 /** A transition, and the actors of its state, whose completion it may react to. */
@@ -307,8 +308,5 @@ function labelOf(labelled: LabelledTransition): TransitionLabel {
 
 /** A transition in words: its event and guard, then its actions. */
 function linesOf({ transition: { event, guard, actions }, invoked }: LabelledTransition): string[] {
-  return [
-    occasionOf({ eventType: event, guard, invoked }) || 'always',
-    ...(actions.length > 0 ? [`/ ${actions.join(', ')}`] : [])
-  ]
+  return [occasionOf(event, guard, invoked) || 'always', ...(actions.length > 0 ? [`/ ${actions.join(', ')}`] : [])]
 }

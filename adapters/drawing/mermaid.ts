@@ -1,7 +1,12 @@
-import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import type { AnyStateMachine } from 'xstate'
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
-import { statesOf, transitionsOf } from '../../runtime/xstate/written-chart.ts'
-import { authorsGuard, occasionOf } from './chart-parts.ts'
+import {
+  type WrittenChart,
+  writtenChart,
+  type WrittenState,
+  type WrittenTransition
+} from '../../runtime/xstate/written-chart.ts'
+import { guardName, occasionOf } from './chart-parts.ts'
 import { shownText } from './svg-element.ts'
 
 /** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states, then the transitions between them. */
@@ -11,44 +16,42 @@ export function chartMermaid(machine: AnyStateMachine): string {
     withMembers(['root', 'config'], 'a statechart'),
     'chartMermaid(setupWork({}).createMachine({ … }))'
   )
-  const { root } = machine
-  const names = namesOf(root)
-  const states = statesOf(root)
+  const chart = writtenChart(machine)
+  const { root, states, transitions } = chart
+  const names = namesOf(chart)
   const isDrawn =
     root.type === 'parallel' ||
-    states.flatMap(transitionsOf).some(({ source, target = [] }) => target.some(end => end === root || source === root))
+    transitions.some(({ source, targets }) => targets.some(end => end === root || source === root))
   const boxes = isDrawn ? boxOf(root, names, '  ') : insideOf(root, names, '  ')
   return ['stateDiagram-v2', ...boxes, ...states.flatMap(node => arrowsOf(node, names)), ''].join('\n')
 }
 
-type Names = ReadonlyMap<AnyStateNode, string>
+type Names = ReadonlyMap<WrittenState, string>
 
-function insideOf(node: AnyStateNode, names: Names, indent: string): string[] {
-  const states = Object.values(node.states)
+function insideOf(node: WrittenState, names: Names, indent: string): string[] {
+  const { states } = node
   if (node.type === 'parallel')
     return states.flatMap((state, i) => [...(i > 0 ? [`${indent}--`] : []), ...boxOf(state, names, indent)])
   return [
-    ...node.initial.target.map(state => `${indent}[*] --> ${names.get(state)}`),
+    ...node.initial.map(state => `${indent}[*] --> ${names.get(state)}`),
     ...states.flatMap(state => boxOf(state, names, indent))
   ]
 }
 
 /** A state with its tags and its children. */
-function boxOf(node: AnyStateNode, names: Names, indent: string): string[] {
+function boxOf(node: WrittenState, names: Names, indent: string): string[] {
   const label = [mermaidText(node.key), ...node.tags.map(tag => `#${mermaidText(tag)}`)].join(' ')
   const name = `${indent}state "${label}" as ${names.get(node)}`
   if (node.type === 'final') return [name, `${indent}${names.get(node)} --> [*]`]
-  return Object.keys(node.states).length === 0
-    ? [name]
-    : [`${name} {`, ...insideOf(node, names, `${indent}  `), `${indent}}`]
+  return node.states.length === 0 ? [name] : [`${name} {`, ...insideOf(node, names, `${indent}  `), `${indent}}`]
 }
 
 /**
  * The arrows from a state. They stand outside of all states, since mermaid moves the ends of an arrow into the state
  * that contains it. Those to the state itself are one: of several, mermaid 11 draws one label.
  */
-function arrowsOf(node: AnyStateNode, names: Names): string[] {
-  const arrows = transitionsOf(node).flatMap(one => (one.target ?? []).map(end => ({ end, label: labelOf(one) })))
+function arrowsOf(node: WrittenState, names: Names): string[] {
+  const arrows = node.transitions.flatMap(one => one.targets.map(end => ({ end, label: labelOf(one) })))
   const loops = arrows.filter(({ end }) => end === node)
   const loop = loops.length === 0 ? [] : [{ end: node, label: loops.map(({ label }) => label).join('<br>') }]
   return [...loop, ...arrows.filter(({ end }) => end !== node)].map(
@@ -56,16 +59,14 @@ function arrowsOf(node: AnyStateNode, names: Names): string[] {
   )
 }
 
-function labelOf(transition: AnyTransitionDefinition): string {
-  const { source, eventType } = transition
-  const words = occasionOf({ eventType, guard: authorsGuard(transition), invoked: source.invoke })
+function labelOf({ source, event, guard }: WrittenTransition): string {
+  const words = occasionOf(event, guard && guardName(guard), source.invoke)
   return words === '' ? '' : mermaidText(words)
 }
 
-function namesOf(root: AnyStateNode): Names {
-  const nodes = statesOf(root)
-  const ids = mermaidIds(nodes.map(({ path }) => [root.id, ...path].join('_')))
-  return new Map(nodes.map((node, i) => [node, ids[i] as string]))
+function namesOf({ root, states }: WrittenChart): Names {
+  const ids = mermaidIds(states.map(({ path }) => [root.id, ...path].join('_')))
+  return new Map(states.map((state, i) => [state, ids[i] as string]))
 }
 
 /**

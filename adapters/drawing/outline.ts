@@ -1,6 +1,6 @@
-import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/written-chart.ts'
-import { actionName, authorsGuard, guardName, isAuthorName } from './chart-parts.ts'
+import type { AnyStateMachine } from 'xstate'
+import { writtenChart, type WrittenState, type WrittenTransition } from '../../runtime/xstate/written-chart.ts'
+import { actionName, guardName } from './chart-parts.ts'
 
 /** An actor that a state invokes: its id, and the name of its logic, if any. */
 export interface OutlineActor {
@@ -50,65 +50,37 @@ export interface ChartOutline {
 }
 
 /** The outline of a chart. */
-export function outlineOf({ root }: AnyStateMachine): ChartOutline {
-  const states = statesOf(root)
-  return { id: root.id, states: states.map(stateOf), transitions: states.flatMap(transitionsOf).map(transitionOf) }
+export function outlineOf(machine: AnyStateMachine): ChartOutline {
+  const { root, states, transitions } = writtenChart(machine)
+  return { id: root.id, states: states.map(stateOf), transitions: transitions.map(transitionOf) }
 }
 
-function stateOf(node: AnyStateNode): OutlineState {
-  const { id, key, type, parent, tags, description, history, config, invoke } = node
+function stateOf(state: WrittenState): OutlineState {
+  const { id, key, type, parent, initial, history, tags, description, entry, exit, invoke } = state
   return {
     id,
     key,
     type,
     ...(parent && { parent: parent.id }),
-    initial: beginningOf(node).map(({ id }) => id),
-    ...(type === 'history' && { history: history === 'deep' ? 'deep' : 'shallow' }),
+    initial: initial.map(({ id }) => id),
+    ...(history && { history }),
     tags: [...tags],
-    ...(typeof description === 'string' && { description }),
-    // `node.entry` and `node.exit` also contain XState's timers of `after`.
-    entry: namesOf(config.entry),
-    exit: namesOf(config.exit),
-    invoke: invoke.map(({ id, src }) => ({ id, ...(isAuthorName(src) && { src }) }))
+    ...(description !== undefined && { description }),
+    entry: entry.map(actionName),
+    exit: exit.map(actionName),
+    invoke: invoke.map(({ id, src }) => ({ id, ...(src !== undefined && { src }) }))
   }
 }
 
-function beginningOf(node: AnyStateNode): readonly AnyStateNode[] {
-  if (node.type === 'compound') return node.initial.target
-  if (node.type !== 'history' || !node.parent) return []
-  const { target } = node.config as { target?: string }
-  return target === undefined ? beginningOf(node.parent) : [stateAt(node.parent, target)]
-}
-
-/** The state at a path below a state, or with an id. */
-function stateAt(node: AnyStateNode, path: string): AnyStateNode {
-  if (path.startsWith('#')) return node.machine.getStateNodeById(path)
-  return path
-    .split('.')
-    .filter(key => key !== '')
-    .reduce((at, key) => at.states[key] as AnyStateNode, node)
-}
-
-function transitionOf(transition: AnyTransitionDefinition): OutlineTransition {
-  const {
-    source,
-    eventType,
-    actions,
-    target = [],
-    description
-  } = transition as AnyTransitionDefinition & { description?: string }
-  const guard = authorsGuard(transition)
+function transitionOf(transition: WrittenTransition): OutlineTransition {
+  const { name, source, event, guard, actions, targets, description } = transition
   return {
-    name: transitionName(transition),
+    name,
     source: source.id,
-    event: eventType,
-    ...(guard !== undefined && { guard: guardName(guard) }),
-    actions: namesOf(actions),
-    targets: target.map(({ id }) => id),
-    ...(typeof description === 'string' && { description })
+    event,
+    ...(guard && { guard: guardName(guard) }),
+    actions: actions.map(actionName),
+    targets: targets.map(({ id }) => id),
+    ...(description !== undefined && { description })
   }
-}
-
-function namesOf(actions: unknown): string[] {
-  return actions === undefined ? [] : [actions].flat().map(actionName)
 }

@@ -1,5 +1,6 @@
-import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/written-chart.ts'
+import type { AnyStateMachine } from 'xstate'
+import { endedActor, isErrorType } from '../../machines/xstate-names.ts'
+import { type WrittenChart, writtenChart, type WrittenTransition } from '../../runtime/xstate/written-chart.ts'
 
 /** The coverage of a chart by its paths. */
 export interface Coverage {
@@ -30,9 +31,13 @@ export class CoverageLog {
   readonly #transitions = new Set<string>()
   readonly #guards = new Map<string, Set<boolean>>()
   readonly #machine: AnyStateMachine
+  readonly #chart: WrittenChart
+  readonly #byName: ReadonlyMap<string, WrittenTransition>
 
   constructor(machine: AnyStateMachine) {
     this.#machine = machine
+    this.#chart = writtenChart(machine)
+    this.#byName = new Map(this.#chart.transitions.map(one => [one.name, one]))
     for (const [name] of namedGuards(machine)) this.#guards.set(name, new Set())
   }
 
@@ -49,18 +54,19 @@ export class CoverageLog {
     return this.#machine.provide({ guards: Object.fromEntries(guards) })
   }
 
-  noteStates(nodes: readonly AnyStateNode[]): void {
-    for (const { id } of nodes) this.#states.add(id)
+  noteStates(states: readonly { readonly id: string }[]): void {
+    for (const { id } of states) this.#states.add(id)
   }
 
   /** Also records the source and target states: transient ones never appear in a snapshot. */
-  noteTransition(transition: AnyTransitionDefinition): void {
-    this.noteStates([transition.source, ...(transition.target ?? [])])
-    this.#transitions.add(transitionName(transition))
+  noteTransition(name: string): void {
+    this.#transitions.add(name)
+    const { source, targets } = this.#byName.get(name) as WrittenTransition
+    this.noteStates([source, ...targets])
   }
 
   get reached(): ReachedParts {
-    const states = this.#nodes
+    const states = this.#chart.states
       .filter(({ id }) => !this.#states.has(id))
       .map(({ id }) => ({ name: id, why: 'it is never entered' }))
     const transitions = this.#named.filter(({ name }) => !this.#transitions.has(name))
@@ -71,17 +77,17 @@ export class CoverageLog {
   }
 
   get coverage(): Coverage {
-    const nodes = this.#nodes
+    const { states } = this.#chart
     const isMissing = (state: string) => !this.#states.has(state)
     const transitions = this.#named
-    const tags = [...new Set(nodes.flatMap(node => node.tags))]
-    const hasNoState = (tag: string) => nodes.every(node => !node.tags.includes(tag) || isMissing(node.id))
+    const tags = [...new Set(states.flatMap(state => state.tags))]
+    const hasNoState = (tag: string) => states.every(state => !state.tags.includes(tag) || isMissing(state.id))
     const outcomes = [...this.#guards].flatMap(([name, seen]) =>
       [true, false].map(outcome => ({ name: `${name} is ${outcome}`, isSeen: seen.has(outcome) }))
     )
     return {
       states: shareOf(
-        nodes.map(({ id }) => id),
+        states.map(({ id }) => id),
         isMissing,
         state => state
       ),
@@ -99,18 +105,12 @@ export class CoverageLog {
     }
   }
 
-  get #nodes(): AnyStateNode[] {
-    return statesOf(this.#machine.root)
-  }
-
   /** The transitions by name, with the reason why each may be uncovered. */
   get #named(): { name: string; why: string }[] {
-    return this.#nodes.flatMap(node =>
-      transitionsOf(node).map(one => ({
-        name: transitionName(one),
-        why: this.#states.has(node.id) ? reasonOf(one) : 'its state is never entered'
-      }))
-    )
+    return this.#chart.transitions.map(one => ({
+      name: one.name,
+      why: this.#states.has(one.source.id) ? reasonOf(one) : 'its state is never entered'
+    }))
   }
 }
 
@@ -127,10 +127,10 @@ function namedGuards({ implementations }: AnyStateMachine): [string, Guard][] {
   return all.filter(([, guard]) => !('check' in guard))
 }
 
-function reasonOf({ eventType }: AnyTransitionDefinition): string {
-  if (eventType === 'message.received') return 'no message in the cases is accepted here'
-  if (eventType.startsWith('xstate.done.actor.')) return 'no result in the cases leads there'
-  if (eventType.startsWith('xstate.error.actor.')) return 'the results in the cases include no error'
-  if (eventType.startsWith('xstate.after.')) return 'another timer, or an end, always occurs first'
-  return eventType === '' ? 'its guard never holds first' : `no event in the cases is a ${eventType} that it accepts`
+function reasonOf({ event, delay }: WrittenTransition): string {
+  if (event === 'message.received') return 'no message in the cases is accepted here'
+  if (delay !== undefined) return 'another timer, or an end, always occurs first'
+  if (endedActor(event) !== undefined)
+    return isErrorType(event) ? 'the results in the cases include no error' : 'no result in the cases leads there'
+  return event === '' ? 'its guard never holds first' : `no event in the cases is a ${event} that it accepts`
 }

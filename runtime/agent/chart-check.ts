@@ -1,11 +1,13 @@
-import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
+import type { AnyActorLogic, AnyStateMachine } from 'xstate'
+import { parseType } from '../../machines/xstate-names.ts'
 import { messageOf } from '../authoring/checked-words.ts'
 import { publishedSchema } from '../authoring/input-schema.ts'
 import { ANSWERS, ASKING, hears, type WorkTag } from '../authoring/question-guards.ts'
 import type { WorkMeta } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
-import { statesOf } from '../xstate/written-chart.ts'
+import { refuseOtherActors } from '../xstate/other-majors.ts'
+import { statesWithin, type WrittenChart, writtenChart, type WrittenState } from '../xstate/written-chart.ts'
 
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]
@@ -20,12 +22,19 @@ const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema:
  * write instead.
  */
 export function checkChart(machine: AnyStateMachine): void {
-  const loss = contextLoss(machine.config.context, undefined)
-  if (loss !== undefined) throw new TypeError(`The chart ${machine.id} has a context that cannot be stored: ${loss}`)
-  for (const node of statesOf(machine.root)) {
+  refuseOtherActors(machine)
+  const chart = writtenChart(machine)
+  const loss = contextLoss(chart.context, undefined)
+  if (loss !== undefined) throw new TypeError(`The chart ${chart.id} has a context that cannot be stored: ${loss}`)
+  for (const state of chart.states) {
     const fault =
-      invokeFault(node) ?? nameFault(node) ?? tagFault(node) ?? endFault(node) ?? metaFault(node) ?? answerFault(node)
-    if (fault !== undefined) throw new TypeError(`The state ${nameOf(node)} ${fault}`)
+      invokeFault(state, machine) ??
+      nameFault(state, machine) ??
+      tagFault(state) ??
+      endFault(state) ??
+      metaFault(state, chart) ??
+      answerFault(state, machine)
+    if (fault !== undefined) throw new TypeError(`The state ${nameOf(state, chart)} ${fault}`)
   }
 }
 
@@ -36,18 +45,19 @@ const warned = new WeakSet<AnyStateMachine>()
 export function warnOfChart(machine: AnyStateMachine): void {
   if (warned.has(machine)) return
   warned.add(machine)
-  for (const node of statesOf(machine.root)) {
-    const doubt = wayOnDoubt(node)
-    if (doubt !== undefined) console.warn(`taskchart: The state ${nameOf(node)} ${doubt}`)
+  const chart = writtenChart(machine)
+  for (const state of chart.states) {
+    const doubt = wayOnDoubt(state)
+    if (doubt !== undefined) console.warn(`taskchart: The state ${nameOf(state, chart)} ${doubt}`)
   }
 }
 
-function wayOnDoubt(node: AnyStateNode): string | undefined {
-  if (node.type !== 'atomic') return undefined
-  const asks = ASKING.find(tag => node.tags.includes(tag))
+function wayOnDoubt(state: WrittenState): string | undefined {
+  if (state.type !== 'atomic') return undefined
+  const asks = ASKING.find(tag => state.tags.includes(tag))
   const answer = asks === 'auth-required' ? 'authorization.received' : 'message.received'
-  const others = around(node)
-  if (!others.some(each => leaves(each, node))) {
+  const others = around(state)
+  if (!others.some(each => leaves(each, state))) {
     return asks === undefined
       ? "cannot be left: it has no transition for an event, timer or actor. Its task works until it is canceled. Add a transition to another state, or type: 'final'."
       : `asks, but no answer leaves it: its task waits until it is canceled. Add a target: on: { '${answer}': 'next' }.`
@@ -57,56 +67,59 @@ function wayOnDoubt(node: AnyStateNode): string | undefined {
 }
 
 /** Whether a state handles an answer, or can be left without an event of the agent's. */
-function handlesAnswer({ transitions, always, invoke }: AnyStateNode): boolean {
+function handlesAnswer({ transitions, invoke }: WrittenState): boolean {
   return (
-    always !== undefined ||
-    invoke.length > 0 ||
-    [...transitions.keys()].some(name => name.startsWith('xstate.after.') || ANSWERS.some(type => hears(name, type)))
+    invoke.length > 0 || transitions.some(({ event, delay }) => event === '' || delay !== undefined || isAnswer(event))
   )
 }
 
-/** Whether a transition of `source` leaves `node`, which is `source` itself, nested in it, or active in parallel. */
-function leaves(source: AnyStateNode, node: AnyStateNode): boolean {
-  const isWithin = (path: readonly string[]) =>
-    path.length < node.path.length && path.every((key, i) => key === node.path[i])
-  return [...source.transitions, ['', source.always ?? []] as const].some(
-    // The done event of an enclosing state comes only after `node` has been left.
-    ([name, all]) =>
-      !(name.startsWith('xstate.done.state.') && isWithin(source.path)) &&
-      all.some(({ target = [] }) => target.some(to => to !== node && isWithin(commonPath(source, to))))
-  )
+function isAnswer(event: string): boolean {
+  return ANSWERS.some(type => hears(event, type))
 }
 
-function commonPath(source: AnyStateNode, to: AnyStateNode): readonly string[] {
+/** Whether a transition of `source` leaves `state`, which is `source` itself, nested in it, or active in parallel. */
+function leaves(source: WrittenState, state: WrittenState): boolean {
+  const isOutside = (path: readonly string[]) =>
+    path.length < state.path.length && path.every((key, i) => key === state.path[i])
+  return source.transitions.some(({ event, targets }) => {
+    const { kind, of } = parseType(event) ?? {}
+    // The done event of an enclosing state comes only after `state` has been left.
+    if (kind === 'done' && of === 'state' && isOutside(source.path)) return false
+    return targets.some(to => to !== state && isOutside(commonPath(source, to)))
+  })
+}
+
+function commonPath(source: WrittenState, to: WrittenState): readonly string[] {
   if (source === to) return source.path.slice(0, -1)
   const end = source.path.findIndex((key, i) => key !== to.path[i])
   return end < 0 ? source.path : source.path.slice(0, end)
 }
 
-function nameOf({ machine, path }: AnyStateNode): string {
-  return [machine.id, ...path].join('.')
+function nameOf({ path }: WrittenState, { id }: WrittenChart): string {
+  return [id, ...path].join('.')
 }
 
 /** Refuses inline or missing logic: a restart finds logic only by its name. */
-function invokeFault({ config, machine }: AnyStateNode): string | undefined {
-  for (const { src } of [config.invoke ?? []].flat() as { src: unknown }[]) {
-    if (typeof src !== 'string')
+function invokeFault({ invoke }: WrittenState, { implementations }: AnyStateMachine): string | undefined {
+  for (const { src } of invoke) {
+    if (src === undefined)
       return "invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }."
-    if (!Object.hasOwn(machine.implementations.actors as Record<string, AnyActorLogic>, src))
+    if (!Object.hasOwn(implementations.actors as Record<string, AnyActorLogic>, src))
       return `invokes ${src}, but there is no such actor. Add it: setupWork({ actors: { ${src}: fromPromise(…) } }).`
   }
   return undefined
 }
 
 /** Refuses an undefined delay, which XState would treat as 0 ms. */
-function nameFault({ config, machine }: AnyStateNode): string | undefined {
-  const name = Object.keys((config.after ?? {}) as object).find(
-    name => Number.isNaN(Number(name)) && !Object.hasOwn(machine.implementations.delays, name)
-  )
-  return name && `uses the delay ${name}, which is not defined. Define it: setupWork({ delays: { ${name}: 1000 } }).`
+function nameFault({ transitions }: WrittenState, { implementations }: AnyStateMachine): string | undefined {
+  const { delay } =
+    transitions.find(({ delay }) => typeof delay === 'string' && !Object.hasOwn(implementations.delays, delay)) ?? {}
+  return delay === undefined
+    ? undefined
+    : `uses the delay ${delay}, which is not defined. Define it: setupWork({ delays: { ${delay}: 1000 } }).`
 }
 
-function tagFault({ tags, type }: AnyStateNode): string | undefined {
+function tagFault({ tags, type }: WrittenState): string | undefined {
   const [asks, ends] = [ASKING, ENDING].map(all => all.filter(tag => tags.includes(tag))) as [string[], string[]]
   for (const tag of tags) {
     const meant = TAGS.includes(tag) ? undefined : closestName(tag, TAGS)
@@ -125,19 +138,19 @@ function tagFault({ tags, type }: AnyStateNode): string | undefined {
 }
 
 /** Refuses behaviour in a state in which the chart has ended. */
-function endFault({ type, parent, config }: AnyStateNode): string | undefined {
+function endFault({ type, parent, transitions, invoke }: WrittenState): string | undefined {
   if (type !== 'final' || parent?.parent || parent?.type !== 'compound') return undefined
-  const member = (['on', 'after', 'always', 'invoke'] as const).find(
-    member => Object.keys((config[member] ?? {}) as object).length > 0
-  )
+  const member =
+    (['on', 'after', 'always'] as const).find(member => transitions.some(one => one.member === member)) ??
+    (invoke.length > 0 ? 'invoke' : undefined)
   return (
     member &&
     `is final: the chart has ended there, and its ${member} is ignored. Leave it out, or make it a state that is not final.`
   )
 }
 
-function metaFault(node: AnyStateNode): string | undefined {
-  const { meta, tags } = node
+function metaFault(state: WrittenState, chart: WrittenChart): string | undefined {
+  const { meta, tags } = state
   const { prompt, reason, schema, jsonSchema }: WorkMeta = meta ?? {}
   const asks = ASKING.some(tag => tags.includes(tag))
   const ends = ENDING.some(tag => tags.includes(tag))
@@ -151,7 +164,7 @@ function metaFault(node: AnyStateNode): string | undefined {
   }
   if (reason !== undefined && !ends)
     return "has a reason in its meta, but is not tagged failed or rejected. Tag it: type: 'final', tags: 'failed', or 'rejected'."
-  const name = `of the state ${nameOf(node)}`
+  const name = `of the state ${nameOf(state, chart)}`
   publishedSchema({ schema, jsonSchema }, { schema: `schema ${name}`, jsonSchema: `jsonSchema ${name}` })
   return [prompt, reason].every(isSayable)
     ? undefined
@@ -168,13 +181,14 @@ function isSayable(words: unknown): boolean {
 }
 
 /** Refuses a state that asks, if no state handles the answer and nothing else leaves it. */
-function answerFault(node: AnyStateNode): string | undefined {
-  const misspelled = [...node.transitions.keys()].find(
-    name => closestName(name, ANSWERS) !== undefined && !ANSWERS.includes(name)
-  )
+function answerFault(state: WrittenState, machine: AnyStateMachine): string | undefined {
+  const events = state.transitions.map(({ event }) => event)
+  const misspelled = events.find(name => closestName(name, ANSWERS) !== undefined && !ANSWERS.includes(name))
   if (misspelled !== undefined) return `handles '${misspelled}'. Is '${closestName(misspelled, ANSWERS)}' meant?`
-  const asks = ASKING.find(tag => node.tags.includes(tag))
-  if (asks === undefined || around(node).some(goesOn)) return undefined
+  const asks = ASKING.find(tag => state.tags.includes(tag))
+  if (asks === undefined) return undefined
+  const mayHear = sendsToItself(machine)
+  if (around(state).some(each => goesOn(each, mayHear))) return undefined
   return `asks, but handles no answer. Add on: { '${asks === 'auth-required' ? 'authorization.received' : 'message.received'}': … } to it.`
 }
 
@@ -182,20 +196,23 @@ function answerFault(node: AnyStateNode): string | undefined {
  * The states that may be active with this one: itself, nested and enclosing states, and those of an enclosing parallel
  * state.
  */
-function around(node: AnyStateNode): AnyStateNode[] {
-  const outer: AnyStateNode[] = []
-  for (let each = node.parent; each; each = each.parent) outer.push(each)
-  return [...outer, ...statesOf(outer.findLast(({ type }) => type === 'parallel') ?? node)]
+function around(state: WrittenState): WrittenState[] {
+  const outer: WrittenState[] = []
+  for (let each = state.parent; each; each = each.parent) outer.push(each)
+  return [...outer, ...statesWithin(outer.findLast(({ type }) => type === 'parallel') ?? state)]
 }
 
-/**
- * Whether the state handles an answer, an actor or an eventless transition. Any other event counts if the chart may
- * send it to itself.
- */
-function goesOn({ transitions, always, invoke, machine }: AnyStateNode): boolean {
-  if (always || invoke.length > 0) return true
-  const sendsToItself =
+/** Whether a chart may send events to itself: by its actors, its actions and its delays. */
+function sendsToItself(machine: AnyStateMachine): boolean {
+  return (
     Object.keys(machine.implementations.actors).length > 0 ||
-    statesOf(machine.root).some(({ entry }) => entry.length > 0)
-  return [...transitions.keys()].some(name => sendsToItself || ANSWERS.some(type => hears(name, type)))
+    writtenChart(machine).states.some(
+      ({ entry, transitions }) => entry.length > 0 || transitions.some(({ delay }) => delay !== undefined)
+    )
+  )
+}
+
+/** Whether the state handles an answer, an actor or an eventless transition; or any other event, if it may get one. */
+function goesOn({ transitions, invoke }: WrittenState, mayHear: boolean): boolean {
+  return invoke.length > 0 || transitions.some(({ event }) => event === '' || mayHear || isAnswer(event))
 }

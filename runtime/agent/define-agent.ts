@@ -12,6 +12,7 @@ import type { StandardSchema } from '../ports/standard-schema.ts'
 import { checkArgument, rejectUnknown } from '../primitives/options.ts'
 import type { Migrate } from '../snapshots/restored-task.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
+import { refuseOtherMajor } from '../xstate/other-majors.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { checkCapabilities, type CapabilityChoices } from './capabilities.ts'
 import { checkChart, warnOfChart } from './chart-check.ts'
@@ -166,6 +167,8 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
     throw new TypeError(
       'An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).'
     )
+  refuseOtherMajor(work, 'work')
+  refuseOtherMajor(negotiate, 'negotiate')
   if (work && !isMachineOrFunction(work))
     throw new TypeError(
       'work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).'

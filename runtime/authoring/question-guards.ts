@@ -1,6 +1,7 @@
-import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
+import type { AnyActorLogic, AnyStateMachine } from 'xstate'
+import { type GuardFunction, withAddedGuards } from '../xstate/guarded-chart.ts'
 import { isMachine, isWithin } from '../xstate/persisted-snapshot.ts'
-import { statesOf, noteWrittenConfig, noteWrittenGuard } from '../xstate/written-chart.ts'
+import { writtenChart, type WrittenState } from '../xstate/written-chart.ts'
 
 /** Tags of states with a question. */
 export const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]
@@ -12,8 +13,6 @@ export const ANSWERS: readonly string[] = ['message.received', 'authorization.re
 export function hears(name: string, type: string): boolean {
   return name === type || name === '*' || (name.endsWith('.*') && `${type}.`.startsWith(name.slice(0, -1)))
 }
-
-type StateConfig = AnyStateNode['config']
 
 /**
  * Makes a chart whose answers reach only the state with the question. If two regions can have questions at once, each
@@ -27,9 +26,12 @@ export function withQuestionGuards<Machine extends AnyStateMachine>(
   const machine = make(config)
   const states = questionStates(machine)
   if (!hasParallelQuestions(states)) return machine
-  const guarded = make(guardedState(machine.root, states))
-  noteWrittenConfig(guarded.config, machine.config)
-  return guarded
+  const added = (state: WrittenState, name: string) => {
+    if (!ANSWERS.some(type => hears(name, type)) || !states.some(each => areParallel(each, state))) return undefined
+    const own = states.filter(each => isWithin(each, state) || isWithin(state, each)).map(({ id }) => id)
+    return own.length > 0 ? questionGuard(own) : undefined
+  }
+  return withAddedGuards(machine, added, make)
 }
 
 /** Whether a chart may have several questions at once: of two regions, or of charts among its actors. */
@@ -48,56 +50,29 @@ function chartsIn(machine: AnyStateMachine, known: AnyStateMachine[] = []): AnyS
   return actors.filter(isMachine).reduce((found, chart) => chartsIn(chart, found), all)
 }
 
-function questionStates({ root }: AnyStateMachine): AnyStateNode[] {
-  return statesOf(root).filter(isQuestionState)
+function questionStates(machine: AnyStateMachine): WrittenState[] {
+  return writtenChart(machine).states.filter(isQuestionState)
 }
 
-function hasParallelQuestions(states: readonly AnyStateNode[]): boolean {
+function hasParallelQuestions(states: readonly WrittenState[]): boolean {
   return states.some(one => states.some(other => areParallel(one, other)))
 }
 
-function isQuestionState({ tags }: AnyStateNode): boolean {
+function isQuestionState({ tags }: WrittenState): boolean {
   return tags.some(tag => ASKING.includes(tag))
 }
 
-function guardedState(node: AnyStateNode, states: readonly AnyStateNode[]): StateConfig {
-  const { config } = node
-  const own = states.filter(each => isWithin(each, node) || isWithin(node, each)).map(({ id }) => id)
-  const isShared = own.length > 0 && states.some(each => areParallel(each, node))
-  return {
-    ...config,
-    ...(isShared &&
-      config.on && {
-        on: Object.fromEntries(
-          Object.entries(config.on).map(([name, given]) => [name, guardedTransitions(name, given, own)])
-        )
-      }),
-    ...(config.states && {
-      states: Object.fromEntries(Object.entries(node.states).map(([key, child]) => [key, guardedState(child, states)]))
-    })
-  } as StateConfig
-}
-
-function guardedTransitions(name: string, given: unknown, questions: readonly string[]): unknown {
-  if (!ANSWERS.some(type => hears(name, type))) return given
-  return [given].flat().map(each => {
-    const transition: { readonly guard?: unknown } = typeof each === 'object' ? (each as object) : { target: each }
-    return { ...transition, guard: questionGuard(questions, transition.guard) }
-  })
-}
-
-function questionGuard(questions: readonly string[], guard: unknown): unknown {
-  const isQuestionOpen = ({ event }: { event: EventObject & { question?: string } }) =>
-    event.question === undefined || questions.includes(event.question)
-  const both = guard === undefined ? isQuestionOpen : and([isQuestionOpen, guard as typeof isQuestionOpen])
-  noteWrittenGuard(both, guard)
-  return both
+function questionGuard(questions: readonly string[]): GuardFunction {
+  return function isQuestionOpen({ event }) {
+    const { question } = event as { readonly question?: string }
+    return question === undefined || questions.includes(question)
+  }
 }
 
 /** Whether two states lie in different regions of a parallel state. */
-function areParallel(one: AnyStateNode, other: AnyStateNode): boolean {
-  let common: AnyStateNode = one
-  while (!isWithin(other, common)) common = common.parent as AnyStateNode
+function areParallel(one: WrittenState, other: WrittenState): boolean {
+  let common: WrittenState = one
+  while (!isWithin(other, common)) common = common.parent as WrittenState
   return common.type === 'parallel' && common !== one && common !== other
 }
 

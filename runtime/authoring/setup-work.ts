@@ -1,20 +1,20 @@
-import {
-  setup,
-  type ActionFunction,
-  type AnyStateMachine,
-  type DelayConfig,
-  type EventObject,
-  type Invert,
-  type MachineContext,
-  type MetaObject,
-  type ParameterizedObject,
-  type SetupReturn,
-  type UnknownActorLogic,
-  type Values
+import type {
+  ActionFunction,
+  AnyStateMachine,
+  DelayConfig,
+  EventObject,
+  Invert,
+  MachineContext,
+  MetaObject,
+  ParameterizedObject,
+  SetupReturn,
+  UnknownActorLogic,
+  Values
 } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions } from '../primitives/options.ts'
+import { setup } from '../xstate/library.ts'
 import type { MessageReceived } from './input-schema.ts'
 import { withQuestionGuards, type WorkTag } from './question-guards.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'

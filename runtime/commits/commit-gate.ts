@@ -7,6 +7,7 @@ import type {
   EventObject,
   Snapshot
 } from 'xstate'
+import { isOwnName, OWN_ACTION, OWN_EVENT } from '../../machines/xstate-names.ts'
 import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
 import { atomicStep, ChangedScope, type ScopeChanges } from '../xstate/actor-system.ts'
@@ -107,7 +108,7 @@ function isSecondUnnamed(actor: AnyActorRef): boolean {
 }
 
 /** Actions that may send an event later. */
-const DELAYABLE = ['xstate.raise', 'xstate.sendTo']
+const DELAYABLE: readonly string[] = [OWN_ACTION.raise, OWN_ACTION.sendTo]
 
 /** Defers custom actions until the commit, and refuses delayed events that cannot be stored. */
 export const deferredActions = {
@@ -115,7 +116,7 @@ export const deferredActions = {
     const { exec, info, params, type } = action
     if (DELAYABLE.includes(type) && (params as { delay?: number }).delay !== undefined)
       checkDelayed(params as { event: EventObject })
-    if (!exec || type.startsWith('xstate.')) return scope.actionExecutor(action)
+    if (!exec || isOwnName(type)) return scope.actionExecutor(action)
     scope.actionExecutor({ ...action, exec: () => afterCommit(scope, () => exec(info, params)) })
   }
 } satisfies ScopeChanges
@@ -149,7 +150,7 @@ function deferLeafEffects(logic: AnyActorLogic): AnyActorLogic {
     transition: (snapshot, event, scope) => {
       markChanged(scope)
       if (event.type === START_FAILED) return { ...snapshot, status: 'error', error: event.error }
-      if (event.type === 'xstate.stop') {
+      if (event.type === OWN_EVENT.stop) {
         noteEnd(scope)
         afterCommit(scope, () => started.has(scope.self) && logic.transition(snapshot, event, scope))
         return { ...snapshot, status: 'stopped', input: undefined }

@@ -1,4 +1,3 @@
-import { createActor } from 'xstate'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { failureReasonOf } from '../../machines/task.machine.ts'
@@ -10,6 +9,7 @@ import { loadContext, restoredTask } from '../snapshots/restored-task.ts'
 import { checkFormat, restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
+import { createActor } from '../xstate/library.ts'
 import { NOT_RESTARTED } from './errors.ts'
 
 /**

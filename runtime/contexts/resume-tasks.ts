@@ -1,4 +1,5 @@
 import type { Actor, AnyActorRef } from 'xstate'
+import { errorType } from '../../machines/xstate-names.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import { restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
@@ -75,7 +76,7 @@ function failUnrestored({ row: { taskId }, saved, error: misfit }: RestoredTask,
   if (!error) return
   host.failTask(taskId, error)
   // A task actor with an error receives no events, so the context handles it as a crashed child.
-  if (task.getSnapshot().status === 'error') root.send({ type: `xstate.error.actor.${taskId}`, actorId: taskId, error })
+  if (task.getSnapshot().status === 'error') root.send({ type: errorType(taskId), actorId: taskId, error })
 }
 
 /** A task's saved state; timers of another version's charts are renewed. */

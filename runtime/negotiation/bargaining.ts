@@ -1,4 +1,4 @@
-import { fromPromise, type AnyActorLogic, type Snapshot } from 'xstate'
+import type { AnyActorLogic, Snapshot } from 'xstate'
 import type {
   Matter,
   NegotiationFact,
@@ -12,6 +12,7 @@ import { messageOf, wordOf } from '../authoring/checked-words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { deferEffects, withScope } from '../commits/commit-gate.ts'
 import { compileMachine } from '../xstate/compiled-machine.ts'
+import { promiseLogic } from '../xstate/library.ts'
 import { withOwnContext } from '../xstate/persisted-snapshot.ts'
 import { checkedTerms, type Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
@@ -23,7 +24,7 @@ export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   const own: Negotiation =
     typeof given === 'function' ? negotiation : { ...negotiation, respond: withOwnContext(given) }
   const respond = deferEffects(
-    fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(own, input, hostOf(system), signal))
+    promiseLogic<Opinion, Matter>(({ input, signal, system }) => opinion(own, input, hostOf(system), signal))
   )
   const machine = compileMachine(negotiationMachine.provide({ actors: { respond } }))
   const logic = withScope(machine, {

@@ -10,6 +10,7 @@ import { keptValue } from '../authoring/checked-words.ts'
 import { jsonSchemaOf } from '../authoring/input-schema.ts'
 import { isStandardSchema, type StandardSchema, validateValue } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
+import { refuseOtherMajor } from '../xstate/other-majors.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { checkRespondChart, type RespondChart, type RespondArguments, type NegotiationAnswer } from './respond-chart.ts'
 
@@ -66,6 +67,7 @@ export function negotiation<Terms extends object>(options: NegotiationOptions<Te
     throw new RangeError(
       `offerMs has to be milliseconds above 0 and at most a hundred years, not ${String(offerMs)}. Leave it out for ten minutes.`
     )
+  refuseOtherMajor(respond, 'respond')
   if (!isRespondent(respond))
     throw new TypeError(
       'respond has to be a function that answers offer(…), accepted(…), declined(…), reply(…) or rejected(…), or a chart made with setupNegotiation(…).createMachine(…).'

@@ -1,4 +1,4 @@
-import { fromPromise, type AnyActorLogic } from 'xstate'
+import type { AnyActorLogic } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
@@ -11,6 +11,7 @@ import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { deferEffects } from '../commits/commit-gate.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import { onAbort } from '../primitives/event-loop.ts'
+import { promiseLogic } from '../xstate/library.ts'
 
 /** Arguments of a negotiation. */
 export interface NegotiationArguments {
@@ -43,7 +44,7 @@ interface NegotiatingAgent {
 export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent): AnyActorLogic {
   const opensTasks = work !== undefined
   return deferEffects(
-    fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
+    promiseLogic<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
       return answering(
         hostOf(system),
         request,

@@ -1,12 +1,4 @@
-import {
-  createActor,
-  setup,
-  type ActionFunction,
-  type AnyStateMachine,
-  type MachineContext,
-  type SetupReturn,
-  type UnknownActorLogic
-} from 'xstate'
+import type { ActionFunction, AnyStateMachine, MachineContext, SetupReturn, UnknownActorLogic } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import { keptValue } from '../authoring/checked-words.ts'
 import type { None, Parameterized, Params, Provided } from '../authoring/setup-work.ts'
@@ -14,8 +6,10 @@ import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/
 import { onAbort } from '../primitives/event-loop.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
+import { createActor, setup } from '../xstate/library.ts'
+import { refuseOtherActors } from '../xstate/other-majors.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { statesOf } from '../xstate/written-chart.ts'
+import { writtenChart } from '../xstate/written-chart.ts'
 import type { NegotiationArguments } from './per-message.ts'
 
 /** A message that a chart of a negotiation answers, as its event. */
@@ -85,20 +79,19 @@ export function setupNegotiation<
 }
 
 /** Refuses a chart that cannot negotiate as it is written. Throws TypeError that says what to write instead. */
-export function checkRespondChart({ id, config, root, implementations }: AnyStateMachine): void {
-  const loss = contextLoss(config.context, undefined)
+export function checkRespondChart(machine: AnyStateMachine): void {
+  refuseOtherActors(machine)
+  const { id, context, states } = writtenChart(machine)
+  const loss = contextLoss(context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${id} has a context that cannot be stored: ${loss}`)
-  for (const node of statesOf(root)) {
-    if (node.config.after)
+  for (const state of states) {
+    if (state.transitions.some(({ delay }) => delay !== undefined))
       throw new TypeError(
-        `The state ${node.id} has a delay, but a chart that negotiates moves when a message arrives. Leave after out. An offer expires by offerMs of the negotiation.`
+        `The state ${state.id} has a delay, but a chart that negotiates moves when a message arrives. Leave after out. An offer expires by offerMs of the negotiation.`
       )
-    const unknown = node.invoke.find(
-      ({ src }) => typeof src !== 'string' || !Object.hasOwn(implementations.actors, src)
-    )
-    if (unknown)
+    if (state.invoke.some(({ src }) => src === undefined || !Object.hasOwn(machine.implementations.actors, src)))
       throw new TypeError(
-        `The state ${node.id} invokes logic without a name. Name it: setupNegotiation({ actors: { price: … } }), and invoke: { src: 'price' }.`
+        `The state ${state.id} invokes logic without a name. Name it: setupNegotiation({ actors: { price: … } }), and invoke: { src: 'price' }.`
       )
   }
 }

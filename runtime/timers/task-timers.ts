@@ -1,9 +1,11 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { MessageContent } from '../../machines/task-events.ts'
+import { OWN_EVENT, parseType } from '../../machines/xstate-names.ts'
 import { actorPathOf } from '../commits/actor-host.ts'
 import type { Clock } from '../ports/clock.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { activeStates } from '../xstate/persisted-snapshot.ts'
+import { writtenChart } from '../xstate/written-chart.ts'
 import { type DelayedEvent, DelayedEvents, type EventClock, type TimerHost } from './delayed-events.ts'
 
 /** The name of a task's deadline alarm. */
@@ -187,15 +189,13 @@ export class Alarms {
   }
 }
 
-const AFTER = 'xstate.after.'
-
 /**
  * Renews the delayed events of a task whose charts have changed. An `after` of a state that is not active, or no longer
  * exists, is dropped; a new `after` of an active state starts now. All others stay. Throws what an author's delay
  * function throws.
  */
 export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[], nowMs: number): DelayedEvent[] {
-  const others = delayed.filter(({ event }) => !event.type.startsWith(AFTER))
+  const others = delayed.filter(({ event }) => parseType(event.type)?.kind !== 'after')
   const timers = chartsBelow(task).flatMap(chart => {
     const source = actorPathOf(chart).slice(1)
     return afterOf(chart).map(({ type, delayMs }) => {
@@ -218,9 +218,11 @@ function chartsBelow(actor: AnyActorRef): AnyActorRef[] {
 /** The timers of a chart's active states. An invalid delay counts as 0 ms, as in XState. */
 function afterOf(chart: AnyActorRef): { type: string; delayMs: number }[] {
   const snapshot: AnyMachineSnapshot = chart.getSnapshot()
-  return activeStates(snapshot)
-    .flatMap(({ after }) => after)
-    .map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
+  const active = new Set(activeStates(snapshot).map(({ id }) => id))
+  const delayed = writtenChart(snapshot.machine as AnyStateMachine).transitions.filter(
+    ({ source, delay }) => active.has(source.id) && delay !== undefined
+  )
+  return delayed.map(({ event, delay }) => ({ type: event, delayMs: delayOf(delay, snapshot, chart) }))
 }
 
 function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef): number {
@@ -228,7 +230,7 @@ function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef
   const given: unknown = typeof delay === 'string' ? delays[delay] : delay
   const delayMs: unknown =
     typeof given === 'function'
-      ? given({ context: snapshot.context, event: { type: 'xstate.init' }, self }, undefined)
+      ? given({ context: snapshot.context, event: { type: OWN_EVENT.start }, self }, undefined)
       : given
   /* c8 ignore next -- an author's function may give any value; defineAgent refuses undefined delays */
   return typeof delayMs === 'number' ? delayMs : 0

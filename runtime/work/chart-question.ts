@@ -1,4 +1,4 @@
-import type { AnyActorRef, AnyMachineSnapshot, AnyStateNode, EventObject, MachineContext } from 'xstate'
+import type { AnyActorRef, AnyMachineSnapshot, EventObject, MachineContext } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
 import { messageOf, questionEventOf } from '../authoring/checked-words.ts'
@@ -7,7 +7,7 @@ import { ASKING, type WorkTag } from '../authoring/question-guards.ts'
 import type { WorkMeta } from '../authoring/setup-work.ts'
 import { validateValue } from '../ports/standard-schema.ts'
 import { NONE } from '../primitives/collections.ts'
-import { activeStates, isChart, isWithin } from '../xstate/persisted-snapshot.ts'
+import { type ActiveState, activeStates, isChart, isWithin } from '../xstate/persisted-snapshot.ts'
 
 /** A question that a work chart, or a chart among its actors, asks in its present state. */
 export interface ChartQuestion {
@@ -18,7 +18,7 @@ export interface ChartQuestion {
   readonly actor: AnyActorRef | undefined
   readonly chart: AnyMachineSnapshot
   /** The states that have the tag, each nested in the one before it. */
-  readonly states: readonly AnyStateNode[]
+  readonly states: readonly ActiveState[]
 }
 
 /** A question with its message as JSON, and the event for its task. */
@@ -136,6 +136,6 @@ function called(words: WorkMeta['prompt'], context: MachineContext): unknown {
 }
 
 /** The `meta` of the first of these states that has this member, else of the first. */
-function metaOf(states: readonly AnyStateNode[], member: 'prompt' | 'reason'): WorkMeta | undefined {
+function metaOf(states: readonly ActiveState[], member: 'prompt' | 'reason'): WorkMeta | undefined {
   return (states.find(({ meta }) => meta?.[member] !== undefined) ?? states[0])?.meta
 }

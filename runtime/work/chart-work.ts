@@ -1,12 +1,14 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import type { WorkEvent } from '../../machines/task-events.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
+import { OWN_EVENT } from '../../machines/xstate-names.ts'
 import { checkContext, endedFor, toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import { mayAskTwice } from '../authoring/question-guards.ts'
 import { taskIdOf, hostOf } from '../commits/actor-host.ts'
 import { deferMachineEffects, deferredActions, withScope } from '../commits/commit-gate.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
 import { atomicStep } from '../xstate/actor-system.ts'
+import { emitOf } from '../xstate/effects.ts'
 import { isChart } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
@@ -28,7 +30,8 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
     {
       actionExecutor: (scope, action) => {
         // A word that is not valid throws here, so that the transition which emits it fails as a whole.
-        if (action.type === 'xstate.emit') reporters.get(scope.self)?.hold((action.params as { event: unknown }).event)
+        const emitted = emitOf(action)
+        if (emitted) reporters.get(scope.self)?.hold(emitted.event)
         deferredActions.actionExecutor(scope, action)
       }
     },
@@ -57,7 +60,7 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
     },
     transition: (before, event, scope) => {
       if (failedAtStart.has(scope.self)) return { ...before, status: 'stopped' }
-      if (crashed.has(scope.self) && event.type !== 'xstate.stop') return before
+      if (crashed.has(scope.self) && event.type !== OWN_EVENT.stop) return before
       if (isClientInput(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
       try {
         const validated = isClientInput(event)

@@ -1,6 +1,7 @@
 import type { AnyActorLogic, AnyActorRef, ErrorActorEvent, Snapshot } from 'xstate'
 import type { ToWork, WorkOutcome } from '../../machines/task-events.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
+import { OWN_EVENT } from '../../machines/xstate-names.ts'
 import { isQuestion, type Question } from '../authoring/questions.ts'
 import type { WorkWords } from '../authoring/words.ts'
 import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
@@ -170,7 +171,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
     },
     transition: (
       snapshot: RunnerSnapshot,
-      event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent,
+      event: ToWork | WorkEnded | { type: typeof OWN_EVENT.stop } | ErrorActorEvent,
       scope
     ) => {
       const { self, system } = scope
@@ -182,7 +183,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
         case 'authorization.received':
           scope.defer(() => runs.get(self)?.receive(event))
           return snapshot
-        case 'xstate.stop':
+        case OWN_EVENT.stop:
           host.afterCommit({ taskId: taskIdOf(self), run: () => runs.get(self)?.stop() })
           return { ...snapshot, status: 'stopped', input: undefined }
         default:

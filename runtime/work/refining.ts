@@ -1,9 +1,4 @@
-import {
-  type AnyActorRef,
-  type PromiseActorLogic,
-  type PromiseSnapshot,
-  fromPromise as xstateFromPromise
-} from 'xstate'
+import type { AnyActorRef, PromiseActorLogic, PromiseSnapshot } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, Task } from '../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
@@ -32,6 +27,7 @@ import {
   withMembers,
   withMethods
 } from '../primitives/options.ts'
+import { promiseLogic } from '../xstate/library.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 
 /** How to find the artifact that a task refines. */
@@ -180,7 +176,7 @@ export function fromPromise<Output, Input = undefined>(
   create: (given: PromiseArguments<Input>) => PromiseLike<Output>
 ): PromiseActorLogic<Output, Input> {
   checkArgument(create, functionFor('a function that gives a promise'), 'fromPromise(async ({ input, step }) => …)')
-  const logic = xstateFromPromise<Output, Input>(async ({ input, self, system, signal }) => {
+  const logic = promiseLogic<Output, Input>(async ({ input, self, system, signal }) => {
     const host = hostOf(system)
     const taskId = taskIdOf(self)
     const { run, isRestored } = self.getSnapshot() as RunSnapshot<Output, Input>

@@ -1,11 +1,4 @@
-import {
-  type ActorRefFrom,
-  type AnyActorLogic,
-  type AnyActorRef,
-  type AnyActorScope,
-  createActor,
-  type InputFrom
-} from 'xstate'
+import type { ActorRefFrom, AnyActorLogic, AnyActorRef, AnyActorScope, InputFrom } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -30,6 +23,8 @@ import { killPoint } from '../primitives/kill-points.ts'
 import { checkArgument, type Kind, withMethods } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { JournalRow } from '../store/store.ts'
+import { createActor } from '../xstate/library.ts'
+import { refuseOtherMajor } from '../xstate/other-majors.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
@@ -231,6 +226,7 @@ export class WorkRun {
     { id, input }: { id?: string; input?: InputFrom<Logic> } = {}
   ): ActorRefFrom<Logic> {
     this.#check()
+    refuseOtherMajor(logic, 'The actor')
     checkArgument(logic, A_LOGIC, 'spawn(fromPromise(async () => …))')
     const child = createActor(deferEffects(logic), {
       parent: this.#options.scope.self,

@@ -1,6 +1,6 @@
 import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
 import { plainCopy } from '../primitives/json.ts'
-import { statesOf, writtenConfig, noteWrittenConfig } from './written-chart.ts'
+import { statesOf, writtenConfig, noteWrittenConfig } from './state-nodes.ts'
 
 /** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */
 export interface PersistedSnapshot {
@@ -111,16 +111,29 @@ function childMisfit(
   return undefined
 }
 
+/** An active state of a chart. XState's nodes have these members, and more that only this room reads. */
+export interface ActiveState {
+  readonly id: string
+  /** Its place among the states of its chart, parents first. */
+  readonly order: number
+  readonly tags: readonly string[]
+  readonly meta?: Readonly<Record<string, unknown>> | undefined
+  readonly parent?: ActiveState | undefined
+}
+
 /** The active states of an actor that is no chart. Shared, so that comparisons find no change. */
-const NO_STATES: readonly AnyStateNode[] = []
+const NO_STATES: readonly ActiveState[] = []
 
 /** The active states of a chart's snapshot. */
-export function activeStates(snapshot: object): readonly AnyStateNode[] {
+export function activeStates(snapshot: object): readonly ActiveState[] {
   return (snapshot as Partial<Pick<AnyMachineSnapshot, '_nodes'>>)._nodes ?? NO_STATES
 }
 
 /** Whether a state is another one, or nested in it. */
-export function isWithin(state: AnyStateNode | undefined, outer: AnyStateNode): boolean {
+export function isWithin<State extends { readonly parent?: State | undefined }>(
+  state: State | undefined,
+  outer: State
+): boolean {
   return state !== undefined && (state === outer || isWithin(state.parent, outer))
 }
 

@@ -1,25 +1,31 @@
-import {
-  type Actor,
-  type AnyActor,
-  type AnyActorLogic,
-  type AnyActorRef,
-  type AnyMachineSnapshot,
-  type AnyStateMachine,
-  createActor,
-  type EventObject,
-  initialTransition,
-  type InspectionEvent,
-  StateMachine,
-  transition
+import type {
+  Actor,
+  AnyActor,
+  AnyActorLogic,
+  AnyActorRef,
+  AnyMachineSnapshot,
+  AnyStateMachine,
+  EventObject,
+  InspectionEvent
 } from 'xstate'
 import type { FullSystem } from './actor-system.ts'
+import { type ChartEffect, effectOf, type ExecutedAction } from './effects.ts'
+import { createActor, initialTransition, StateMachine, transition } from './library.ts'
 import { isMachine } from './persisted-snapshot.ts'
-import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
+import { noteWrittenConfig, writtenConfig } from './state-nodes.ts'
 
-type Step = ReturnType<typeof transition<AnyStateMachine>>
+/** A step of a chart: all that taskchart asks of a chart without an actor. */
+export interface ChartStep {
+  readonly snapshot: AnyMachineSnapshot
+  readonly effects: readonly ChartEffect[]
+}
+
+function stepOf([snapshot, actions]: ReturnType<typeof transition<AnyStateMachine>>): ChartStep {
+  return { snapshot, effects: actions.map(effectOf) }
+}
 
 /** XState's `initialTransition`, in which `self` has no snapshot yet, as in an actor. */
-export function pureStart(machine: AnyStateMachine, input: unknown): Step {
+export function pureStart(machine: AnyStateMachine, input: unknown): ChartStep {
   let isBegun = false
   const logic: Pick<AnyStateMachine, 'getInitialSnapshot'> = {
     getInitialSnapshot: (scope, given) => {
@@ -29,7 +35,7 @@ export function pureStart(machine: AnyStateMachine, input: unknown): Step {
       return undefined as never
     }
   }
-  return initialTransition(logic as AnyStateMachine, input as never)
+  return stepOf(initialTransition(logic as AnyStateMachine, input as never))
 }
 
 /**
@@ -42,7 +48,7 @@ export function pureStep(
   before: AnyMachineSnapshot,
   event: EventObject,
   hasEnded: (actor: AnyActorRef) => boolean
-): Step {
+): ChartStep {
   const logic: Pick<AnyStateMachine, 'transition' | 'getInitialSnapshot'> = {
     getInitialSnapshot: () => before,
     transition: (snapshot, given, scope) => {
@@ -52,14 +58,14 @@ export function pureStep(
       }
       const collect = scope.actionExecutor
       scope.actionExecutor = action => {
-        if (action.type === 'xstate.stopChild' && action.params)
-          system._unregister(action.params as unknown as AnyActorRef)
+        const effect = effectOf(action)
+        if (effect.kind === 'stop' && effect.actor) system._unregister(effect.actor)
         collect(action)
       }
       return machine.transition(snapshot, given, scope)
     }
   }
-  return transition(logic as AnyStateMachine, before, event as never)
+  return stepOf(transition(logic as AnyStateMachine, before, event as never))
 }
 
 /** The limit of microsteps in one macrostep of a chart that sets none, so that an endless cycle is an error. */
@@ -90,7 +96,7 @@ export interface Director {
   /** The logic that an actor gets in place of its own, before it has a snapshot. */
   cast(actor: AnyActorRef, logic: AnyActorLogic): AnyActorLogic
   /** Whether an action of a chart is executed. */
-  acts(actor: AnyActorRef, type: string, params: unknown): boolean
+  acts(actor: AnyActorRef, effect: ChartEffect): boolean
   /** Whether an event arrives. */
   delivers(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): boolean
   /** Whenever an actor has handled an event, and all that follows from it at once. */
@@ -123,12 +129,12 @@ function direct(actor: AnyActor, director: Director): void {
   actor.logic = director.cast(actor, actor.logic as AnyActorLogic)
   const scope = (
     actor as unknown as {
-      readonly _actorScope: { actionExecutor: (action: { readonly type: string; readonly params: unknown }) => void }
+      readonly _actorScope: { actionExecutor: (action: ExecutedAction) => void }
     }
   )._actorScope
   const execute = scope.actionExecutor
   scope.actionExecutor = action => {
-    if (director.acts(actor, action.type, action.params)) execute(action)
+    if (director.acts(actor, effectOf(action))) execute(action)
   }
   if (actor._parent) return
   const system = actor.system as unknown as FullSystem

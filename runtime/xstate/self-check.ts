@@ -15,6 +15,7 @@ import {
   type AnyStateMachine,
   type EventObject
 } from 'xstate'
+import { delayType } from '../../machines/xstate-names.ts'
 
 /** The newest minor of XState 5 that compiled charts are tested with. Its patch releases count as tested. */
 export const TESTED_MINOR = 33
@@ -102,7 +103,7 @@ function traceOf(forms: readonly AnyStateMachine[]): string {
 /** `undefined` is the start without an event. */
 const EVENTS: readonly (EventObject | undefined)[] = [
   undefined,
-  ...['add', 'go.inner', 'many', 'go', 'xstate.after.5.probe.timed', 'unknown', 'end'].map(type => ({ type }))
+  ...['add', 'go.inner', 'many', 'go', delayType(5, 'probe.timed'), 'unknown', 'end'].map(type => ({ type }))
 ]
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { AnyActorRef, AnyActorScope, AnyStateMachine, AnyTransitionDefinition } from 'xstate'
 import { PrivateProperty } from '../primitives/collections.ts'
-import { statesOf, transitionsOf, transitionName } from './written-chart.ts'
+import { statesOf, transitionsOf, transitionName } from './state-nodes.ts'
 
 /** The count of a transition of a chart after another one. */
 export interface TransitionCount {

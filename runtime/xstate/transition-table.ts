@@ -9,8 +9,8 @@ import {
   type UnknownAction
 } from 'xstate'
 import { prepareActions, type PreparedAction } from './builtin-actions.ts'
+import { statesOf } from './state-nodes.ts'
 import { type Counted, countedOf } from './transition-counter.ts'
-import { statesOf } from './written-chart.ts'
 
 /** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
 export interface Actions {

@@ -53,8 +53,8 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a state that cannot be left gets no warning',
     file: 'runtime/agent/chart-check.ts',
     unit: 'test/runtime/agent/agent.test.ts',
-    find: 'target.some(to => to !== node && isWithin(commonPath(source, to)))',
-    replace: 'target.length > 0'
+    find: 'targets.some(to => to !== state && isOutside(commonPath(source, to)))',
+    replace: 'targets.length > 0'
   },
   {
     name: 'an agent is accepted as a runtime',

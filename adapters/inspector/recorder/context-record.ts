@@ -1,4 +1,5 @@
 import type { AnyActorRef, AnyMachineSnapshot, InspectionEvent, Subscription } from 'xstate'
+import { isErrorType, OWN_EVENT } from '../../../machines/xstate-names.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Commit, ContextKey } from '../../../runtime/store/store.ts'
 import type { LiveActors } from '../../../runtime/telemetry-port.ts'
@@ -137,7 +138,7 @@ export class ContextRecord {
         break
       case '@xstate.event': {
         const { sourceRef, event: sent } = event
-        if (sourceRef && sent.type.startsWith('xstate.error.actor')) this.#look(sourceRef as AnyActorRef)
+        if (sourceRef && isErrorType(sent.type)) this.#look(sourceRef as AnyActorRef)
         this.#note(
           'event',
           event.actorRef as AnyActorRef,
@@ -158,7 +159,7 @@ export class ContextRecord {
         const nodes = activeStates(snapshot)
         // A chart enters its first states without a transition, unless these have eventless ones.
         const isFirst =
-          by.type === 'xstate.init' && nodes.length > 0 && !this.#entries.get(actorRef.sessionId)?.hasStepped
+          by.type === OWN_EVENT.start && nodes.length > 0 && !this.#entries.get(actorRef.sessionId)?.hasStepped
         if (isFirst) this.#note('microstep', actorRef as AnyActorRef, by, undefined, nodes, [])
         break
       }

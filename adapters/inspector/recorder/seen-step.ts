@@ -1,5 +1,6 @@
-import type { AnyActorRef, AnyEventObject, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { transitionName } from '../../../runtime/xstate/written-chart.ts'
+import type { AnyActorRef, AnyEventObject } from 'xstate'
+import type { ActiveState } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { takenName } from '../../../runtime/xstate/written-chart.ts'
 import type { ActorKind, ActorRow, ChartId, ShownEvent, ActorStep } from '../feed.ts'
 
 /** A recorded, unformatted step. */
@@ -10,8 +11,9 @@ export interface SeenStep {
   readonly from: string | undefined
   readonly to: ActorEntry
   readonly event: AnyEventObject
-  readonly nodes: readonly AnyStateNode[] | undefined
-  readonly transitions: readonly AnyTransitionDefinition[] | undefined
+  readonly nodes: readonly ActiveState[] | undefined
+  /** As XState's inspection has them. */
+  readonly transitions: readonly object[] | undefined
   /** The number of the context's turn in which it happened. */
   readonly turn: number
   generation: number | undefined
@@ -62,8 +64,6 @@ export type Redact = (value: unknown) => unknown
 /** The maximum length of a shown event's JSON. */
 const LONGEST_EVENT = 4096
 
-const names = new WeakMap<AnyTransitionDefinition, string>()
-
 /** A step for pages. */
 export function shownStep(
   { n, atMs, kind, from, to, event, nodes, transitions, generation }: SeenStep,
@@ -78,7 +78,7 @@ export function shownStep(
     event: shownEvent(event, redact),
     ...(from !== undefined && { from }),
     ...(nodes && { states: stateIds(nodes) }),
-    ...(transitions && { transitions: transitions.map(nameOf) }),
+    ...(transitions && { transitions: transitions.map(takenName) }),
     ...(taskId !== undefined && { taskId }),
     ...(generation !== undefined && { generation })
   }
@@ -96,14 +96,6 @@ export function shownEvent(event: AnyEventObject, redact: Redact): ShownEvent {
   return { type, cut: true }
 }
 
-function nameOf(transition: AnyTransitionDefinition): string {
-  const known = names.get(transition)
-  if (known !== undefined) return known
-  const name = transitionName(transition)
-  names.set(transition, name)
-  return name
-}
-
 /** The recorder's data about an actor, without a reference to the actor. */
 export interface ActorEntry {
   /** Its id in pages: its `sessionId`, or that from before its context was restored. */
@@ -116,7 +108,7 @@ export interface ActorEntry {
   readonly taskId: string | undefined
   readonly parent: string | undefined
   status: ActorRow['status']
-  nodes: readonly AnyStateNode[]
+  nodes: readonly ActiveState[]
   /** Incremented with each change in its context. */
   version: number
   /** Whether a step of its chart is recorded. */
@@ -161,8 +153,8 @@ export function rowOf({ id, name, kind, source, chart, taskId, parent, status, n
   }
 }
 
-/** The ids of state nodes, outermost first. */
-function stateIds(nodes: readonly AnyStateNode[]): string[] {
+/** The ids of active states, outermost first. */
+function stateIds(nodes: readonly ActiveState[]): string[] {
   return nodes.toSorted((a, b) => a.order - b.order).map(({ id }) => id)
 }
 

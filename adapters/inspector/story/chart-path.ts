@@ -1,5 +1,6 @@
 import type { Part } from '../../../machines/protocol/parts.ts'
 import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
+import { OWN_EVENT } from '../../../machines/xstate-names.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import type { ActorStep } from '../feed.ts'
 
@@ -47,7 +48,7 @@ export function chartPathOf(steps: readonly ActorStep[], now?: readonly string[]
 function stopsOf(steps: readonly ActorStep[]): Stop[] {
   const [first] = steps[0]?.transitions ?? []
   const stops = steps.map(({ event, states = [] }) => ({ event: event.type, states: innermost(states) }))
-  return first === undefined ? stops : [{ event: 'xstate.init', states: [sourceOf(first)] }, ...stops]
+  return first === undefined ? stops : [{ event: OWN_EVENT.start, states: [sourceOf(first)] }, ...stops]
 }
 
 /** The source state in a transition's name. */

@@ -1,4 +1,4 @@
-import { type DoneActorEvent, initialTransition, type Snapshot, type SnapshotFrom, transition } from 'xstate'
+import type { DoneActorEvent, Snapshot, SnapshotFrom } from 'xstate'
 import type {
   Arrival,
   NegotiationFact,
@@ -12,9 +12,10 @@ import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { doneType } from '../../../machines/xstate-names.ts'
 import { accepted, declined, offer, rejected, reply, type Words, type Negotiation } from '../../../runtime/index.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import { opinionOf, checkedTerms } from '../../../runtime/work-port.ts'
+import { checkedTerms, opinionOf, pureStart, pureStep } from '../../../runtime/work-port.ts'
 import type { ByName, Response, BargainCases } from '../plan/cases.ts'
 import { endless } from '../run/stub-actors.ts'
 
@@ -57,7 +58,7 @@ export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits
     status: 'active',
     output: undefined,
     error: undefined,
-    chart: initialTransition(model, limits)[0],
+    chart: pureStart(model, limits).snapshot as BargainTurn['chart'],
     nowMs: 0,
     sent: 0,
     answers: []
@@ -82,10 +83,9 @@ type BargainEvent = NegotiationMachineEvent | DoneActorEvent<Opinion>
 
 /** Sends an event to the chart, and after each deal the event that a task was opened. */
 function turnAfter(turn: BargainTurn, event: BargainEvent): BargainTurn {
-  const [chart, actions] = transition(model, turn.chart, event as NegotiationMachineEvent)
-  const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) =>
-    type === 'xstate.emit' ? [params.event as NegotiationFact] : []
-  )
+  const { snapshot, effects } = pureStep(model, turn.chart, event, () => false)
+  const chart = snapshot as BargainTurn['chart']
+  const facts = effects.flatMap(effect => (effect.kind === 'emit' ? [effect.event as NegotiationFact] : []))
   const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
   const next = { ...turn, chart, answers }
   if (!chart.matches({ busy: 'agreeing' })) return next
@@ -123,7 +123,7 @@ export function comparable(parts: readonly Part[], startMs: number): unknown[] {
 /** The done event of the author's logic. */
 function answered(negotiation: Negotiation, response: Response, nowMs: number): DoneActorEvent<Opinion> {
   const output = response instanceof Error ? failed : opinionIn(negotiation, response, nowMs)
-  return { type: 'xstate.done.actor.respond', actorId: 'respond', output }
+  return { type: doneType('respond'), actorId: 'respond', output }
 }
 
 const failed: Opinion = { decision: 'failed' }

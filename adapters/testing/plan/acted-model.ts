@@ -1,11 +1,18 @@
 import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
-import { mayAskTwice, openQuestion, directedActor, type Director } from '../../../runtime/work-port.ts'
+import { OWN_EVENT } from '../../../machines/xstate-names.ts'
+import {
+  directedActor,
+  type Director,
+  type ChartEffect,
+  mayAskTwice,
+  openQuestion
+} from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { statesOf } from '../../../runtime/xstate/written-chart.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
-import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Model } from './model.ts'
+import { changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Model } from './model.ts'
 import {
   eventOf,
   receivedEvent,
@@ -26,7 +33,7 @@ export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, '
   const isActed =
     hasCharts ||
     readings.size > 0 ||
-    statesOf(machine.root).some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot !== undefined))
+    writtenChart(machine).states.some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot.length > 0))
   return isActed ? actedModelOf(machine, new StandIns(readings)) : modelOf(machine)
 }
 
@@ -39,12 +46,12 @@ function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
   return {
     begin: input =>
       withoutChange(
-        machine.config.context,
+        writtenChart(machine).context,
         () =>
           standIns.follow(() =>
             new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())
           ),
-        ({ chart }) => changedInPlace(chart, { type: BEGINS })
+        ({ chart }) => changedInPlace(chart, { type: OWN_EVENT.start })
       ),
     take: (turn, move) => {
       if (move.type === 'own') return stepped(turn)
@@ -193,16 +200,11 @@ class Act implements Director {
     return isMachine(logic) ? logic : this.#standIns.for(logic)
   }
 
-  acts(actor: AnyActorRef, type: string, params: unknown): boolean {
-    const { event, to, delay } = (params ?? {}) as {
-      readonly event: EventObject
-      readonly to?: unknown
-      readonly delay?: unknown
-    }
-    if (actor === this.root && type === 'xstate.emit') this.#words.push(event)
-    if (actor === this.root && type === 'xstate.sendTo' && to !== actor && typeof delay !== 'number')
-      this.#sent.push(event)
-    return type.startsWith('xstate.') && type !== 'xstate.log'
+  acts(actor: AnyActorRef, effect: ChartEffect): boolean {
+    if (actor === this.root && effect.kind === 'emit') this.#words.push(effect.event)
+    if (actor === this.root && effect.kind === 'send' && effect.to !== actor && effect.delayMs === undefined)
+      this.#sent.push(effect.event)
+    return effect.kind !== 'custom' && effect.kind !== 'log'
   }
 
   delivers(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): boolean {

@@ -1,4 +1,5 @@
 import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate'
+import { endedActor, parseType } from '../../../machines/xstate-names.ts'
 import { isChart } from '../../../runtime/xstate/persisted-snapshot.ts'
 
 /** An actor of a chart, or of a chart among its actors. */
@@ -71,17 +72,14 @@ export function withoutCounts(text: string, chart: AnyMachineSnapshot): string {
 
 /** The id of the actor whose end an event is. */
 export function endedIn({ type }: EventObject): string | undefined {
-  return END.exec(type)?.[1]
+  return endedActor(type)
 }
-
-const END = /^xstate\.(?:done|error)\.actor\.(.*)$/s
 
 /** The id of the actor whose snapshot an event brings. */
 export function shownIn({ type }: EventObject): string | undefined {
-  return SHOWN.exec(type)?.[1]
+  const { kind, id } = parseType(type) ?? {}
+  return kind === 'snapshot' ? id : undefined
 }
-
-const SHOWN = /^xstate\.snapshot\.(.*)$/s
 
 function numberOf(id: string): number {
   return Number(id.slice(2))

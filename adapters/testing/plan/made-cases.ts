@@ -5,7 +5,7 @@ import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { publishedSchema, validateValue } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { statesOf } from '../../../runtime/xstate/written-chart.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import type { ByName, MadeCases, OpeningCase, Cases, AllCases } from './cases.ts'
 import type { Model } from './model.ts'
 import type * as payloads from './payloads.ts'
@@ -60,8 +60,8 @@ export async function madeCases(
 }
 
 /** The schemas of a chart's questions, without duplicates. */
-function questionsIn({ root }: AnyStateMachine, tag: WorkTag): Shown[] {
-  const metas = statesOf(root).flatMap(({ tags, meta }) =>
+function questionsIn(machine: AnyStateMachine, tag: WorkTag): Shown[] {
+  const metas = writtenChart(machine).states.flatMap(({ tags, meta }) =>
     tags.includes(tag) && (meta as WorkMeta | undefined)?.schema ? [meta as Shown] : []
   )
   return [...new Map(metas.map(meta => [meta.schema, meta])).values()]

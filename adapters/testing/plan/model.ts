@@ -1,6 +1,8 @@
-import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom } from 'xstate'
-import { openQuestion, pureStart, pureStep, sendsSnapshots } from '../../../runtime/work-port.ts'
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
+import { OWN_EVENT } from '../../../machines/xstate-names.ts'
+import { type ChartEffect, openQuestion, pureStart, pureStep, sendsSnapshots } from '../../../runtime/work-port.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
 import { receivedEvent, type ChartMove, type InnerMove, type OwnMove, type Timer, type WorkTurn } from './moves.ts'
@@ -11,8 +13,6 @@ export interface Model<Move = ChartMove> {
   readonly begin: (input: unknown) => WorkTurn
   readonly take: (turn: WorkTurn, move: Move) => WorkTurn
 }
-
-type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
 
 /**
  * The model of a work: the author's chart with actors that never end by themselves, so that only moves end them. Custom
@@ -38,13 +38,13 @@ export function modelOf(machine: AnyStateMachine): Model {
     { inbox = turn.inbox, ended = turn.ended }: Partial<WorkTurn> = {}
   ): WorkTurn => {
     try {
-      const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
+      const { snapshot: chart, effects } = pureStep(model, turn.chart, event, actor => ended.includes(actor))
       checkReplaced(
         chart,
-        actions,
+        effects,
         Object.values(livingIn({ chart: turn.chart, ended })).map(({ actor }) => actor)
       )
-      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended, asks: turn.asks })
+      return turnOf(chart, effects, schedule, { nowMs: turn.nowMs, inbox, ended, asks: turn.asks })
     } catch (error) {
       if (error instanceof Unmodelled) throw error
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
@@ -61,13 +61,13 @@ export function modelOf(machine: AnyStateMachine): Model {
   return {
     begin: input =>
       follow(() => {
-        const [chart, actions] = withoutChange(
-          machine.config.context,
+        const { snapshot: chart, effects } = withoutChange(
+          writtenChart(machine).context,
           () => pureStart(model, input),
-          ([chart]) => changedInPlace(chart, { type: BEGINS })
+          ({ snapshot }) => changedInPlace(snapshot, { type: OWN_EVENT.start })
         )
-        checkReplaced(chart, actions, [])
-        return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
+        checkReplaced(chart, effects, [])
+        return turnOf(chart, effects, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
       }),
     take: (turn, move) =>
       follow(() => {
@@ -97,12 +97,15 @@ export function modelOf(machine: AnyStateMachine): Model {
 }
 
 /** Throws Unmodelled if an actor runs that the chart does not have any more, and has not stopped. */
-function checkReplaced(chart: AnyMachineSnapshot, actions: Actions, before: readonly AnyActorRef[]): void {
+function checkReplaced(
+  chart: AnyMachineSnapshot,
+  effects: readonly ChartEffect[],
+  before: readonly AnyActorRef[]
+): void {
   if (chart.status !== 'active') return
-  const of = (type: string) => actions.filter(action => action.type === type).map(({ params }) => params as unknown)
-  const spawned = of('xstate.spawnChild').map(params => (params as { readonly actorRef: AnyActorRef }).actorRef)
-  const known = [...actorsIn(chart).map(({ actor }) => actor), ...of('xstate.stopChild')]
-  const gone = [...before, ...spawned].find(actor => actor && !known.includes(actor))
+  const of = (kind: 'spawn' | 'stop') => effects.flatMap(effect => (effect.kind === kind ? (effect.actor ?? []) : []))
+  const known = [...actorsIn(chart).map(({ actor }) => actor), ...of('stop')]
+  const gone = [...before, ...of('spawn')].find(actor => !known.includes(actor))
   if (gone) throw replacedActor(gone.id)
 }
 
@@ -128,20 +131,17 @@ function contextText(context: unknown): string {
  * actions that may do it.
  */
 export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject): TypeError {
-  const active = activeStates(chart)
-  const transitions = active.flatMap(node => [...(node.transitions.get(type) ?? []), ...(node.always ?? [])])
-  const around = type === BEGINS ? active : transitions.flatMap(({ target = [] }) => target)
+  const active = activeStates(chart).map(({ id }) => id)
+  const { states } = writtenChart(chart.machine as AnyStateMachine)
+  const here = states.filter(({ id }) => active.includes(id))
+  const transitions = here.flatMap(state => state.transitions.filter(({ event }) => event === type || event === ''))
+  const around = type === OWN_EVENT.start ? here : transitions.flatMap(({ targets }) => targets)
   const actions = [...transitions.flatMap(({ actions }) => actions), ...around.flatMap(({ entry }) => entry)]
-  const names = new Set(
-    actions.flatMap(action => (typeof action === 'string' ? action : 'type' in action ? action.type : []))
-  )
+  const names = new Set(actions.flatMap(({ kind, name }) => (kind === 'inline' ? [] : [name])))
   return new TypeError(
     `The chart ${chart.machine.id} changes its context in place, in the state ${JSON.stringify(chart.value)} on ${type}, by ${[...names].join(' or ') || 'a guard'}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`
   )
 }
-
-/** The event with which a chart begins. */
-export const BEGINS = 'xstate.init'
 
 /** No words, no events, no timers. */
 export const QUIET = {
@@ -255,22 +255,21 @@ function byName(rows: readonly (readonly [name: string, ...unknown[]])[]): unkno
 
 function turnOf(
   chart: AnyMachineSnapshot,
-  actions: Actions,
+  effects: readonly ChartEffect[],
   schedule: Schedule,
   { nowMs, inbox: before, ended: had, asks: open }: Pick<WorkTurn, 'nowMs' | 'inbox' | 'ended' | 'asks'>
 ): WorkTurn {
   const words: unknown[] = []
   const sent: EventObject[] = []
   const inbox = [...before]
-  for (const { type, params } of actions as readonly { type: string; params?: Sent }[]) {
-    if (!params) continue
-    const { event, delay, id } = params
-    const isToItself = type === 'xstate.raise' || (type === 'xstate.sendTo' && isRoot(params.to))
-    if (type === 'xstate.emit') words.push(event)
-    if (type === 'xstate.cancel') schedule.cancel(String(params.sendId))
-    if ((isToItself || type === 'xstate.sendTo') && typeof delay === 'number')
-      schedule.set({ event, dueMs: nowMs + (delay > 0 ? delay : 0), sendId: id, isSent: !isToItself })
-    else if (type === 'xstate.sendTo') (isToItself ? inbox : sent).push(event)
+  for (const effect of effects) {
+    if (effect.kind === 'emit') words.push(effect.event)
+    if (effect.kind === 'cancel') schedule.cancel(effect.id)
+    if (effect.kind !== 'raise' && effect.kind !== 'send') continue
+    const { event, delayMs, id } = effect
+    const isSent = effect.kind === 'send' && !isRoot(effect.to)
+    if (delayMs !== undefined) schedule.set({ event, dueMs: nowMs + (delayMs > 0 ? delayMs : 0), sendId: id, isSent })
+    else if (effect.kind === 'send') (isSent ? sent : inbox).push(event)
   }
   const { status, output, error } = chart
   const asks = openQuestion(chart, open)?.key
@@ -307,15 +306,6 @@ export function livingIn({ chart, ended }: Pick<WorkTurn, 'chart' | 'ended'>): R
 /** What is another one for each start of an actor, by path. */
 export function startsIn({ chart, births }: Pick<WorkTurn, 'chart' | 'births'>): Readonly<Record<string, unknown>> {
   return births ?? Object.fromEntries(actorsIn(chart).map(({ path, actor }) => [path, actor]))
-}
-
-/** The parameters of XState's actions that have an event. */
-interface Sent {
-  readonly event: EventObject
-  readonly to: AnyActorRef
-  readonly delay?: number
-  readonly id?: string
-  readonly sendId?: string
 }
 
 /** Whether an actor is the chart's own: each step has another one, but only they have no parent. */

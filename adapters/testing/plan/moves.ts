@@ -1,5 +1,6 @@
 import type { AnyMachineSnapshot, EventObject, AnyActorRef, Snapshot } from 'xstate'
 import type { Message } from '../../../machines/protocol/parts.ts'
+import { doneType, errorType } from '../../../machines/xstate-names.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import { validateAnswer, isClientInput, type AnswerValidation } from '../../../runtime/work-port.ts'
 import { actorAt, endedIn } from './actors-in.ts'
@@ -56,8 +57,8 @@ export function eventOf(move: OutsideMove): EventObject {
 
 /** The done or error event of an actor for its parent. */
 function endOf(actorId: string, result: unknown): EventObject {
-  if (result instanceof Error) return { type: `xstate.error.actor.${actorId}`, actorId, error: result } as EventObject
-  return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
+  if (result instanceof Error) return { type: errorType(actorId), actorId, error: result } as EventObject
+  return { type: doneType(actorId), actorId, output: result } as EventObject
 }
 
 /**

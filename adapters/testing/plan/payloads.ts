@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { AnyStateMachine } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { statesOf, transitionsOf } from '../../../runtime/xstate/written-chart.ts'
+import { readGuard, writtenChart, type WrittenGuard } from '../../../runtime/xstate/written-chart.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
 
 checkPackages(['fast-check'])
@@ -186,9 +186,10 @@ export interface Border {
 }
 
 /** The borders of numbers that a chart's guards have, read from their text and from their parameters. */
-export function guardBorders({ root, implementations }: AnyStateMachine): Border[] {
-  const guards = statesOf(root).flatMap(node => transitionsOf(node).map(({ guard }): unknown => guard))
-  return [...guards, ...Object.values(implementations.guards as object)].flatMap(bordersOf)
+export function guardBorders(machine: AnyStateMachine): Border[] {
+  const inline = writtenChart(machine).transitions.flatMap(({ guard }) => guard ?? [])
+  const named = Object.values(machine.implementations.guards as object).map(readGuard)
+  return [...inline, ...named].flatMap(bordersOf)
 }
 
 const NUMBER = String.raw`-?\d[\d_]*(?:\.\d+)?\b`
@@ -203,15 +204,23 @@ const BEFORE = new RegExp(
   'gu'
 )
 
-function bordersOf(guard: unknown): Border[] {
-  if (typeof guard === 'function') {
-    if ('guards' in guard) return (guard.guards as readonly unknown[]).flatMap(bordersOf)
-    const text = String(guard)
-    return [...bordersBy(text, AFTER, ['>=', '<']), ...bordersBy(text, BEFORE, ['<=', '>'])]
+function bordersOf(guard: WrittenGuard): Border[] {
+  switch (guard.kind) {
+    case 'inline': {
+      const text = String(guard.run)
+      return [...bordersBy(text, AFTER, ['>=', '<']), ...bordersBy(text, BEFORE, ['<=', '>'])]
+    }
+    case 'named': {
+      const { params } = guard
+      const numbers = (isObject(params) ? Object.values(params) : [params]).filter(value => typeof value === 'number')
+      return numbers.map(number => ({ sides: [number - 1, number, number + 1] }))
+    }
+    case 'and':
+    case 'or':
+    case 'not':
+    default:
+      return guard.guards.flatMap(bordersOf)
   }
-  const params = isObject(guard) ? guard['params'] : undefined
-  const numbers = (isObject(params) ? Object.values(params) : [params]).filter(value => typeof value === 'number')
-  return numbers.map(number => ({ sides: [number - 1, number, number + 1] }))
 }
 
 /** The borders that a pattern finds. `first`: the signs for which the number is the first of the upper side. */

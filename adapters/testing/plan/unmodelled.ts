@@ -1,6 +1,8 @@
-import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, Snapshot } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, Snapshot } from 'xstate'
+import { isOwnName, OWN_EVENT, snapshotType } from '../../../machines/xstate-names.ts'
 import { ANSWERS, hears } from '../../../runtime/work-port.ts'
 import { isMachine, activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { ending } from '../run/stub-actors.ts'
 import { actorsIn } from './actors-in.ts'
 import type { Cases } from './cases.ts'
@@ -29,7 +31,7 @@ export class StandIns {
    */
   for(logic: AnyActorLogic): AnyActorLogic {
     if (isPromise(logic)) return ending
-    const isEmpty = takes(logic, 'xstate.observable.next', ({ context }) => context === MARK)
+    const isEmpty = takes(logic, OWN_EVENT.next, ({ context }) => context === MARK)
     const first = (snapshot: Snapshot<unknown>, actor: AnyActorRef) =>
       isEmpty && this.#readings.has(actor.id) ? { ...snapshot, context: undefined } : this.#hidden(snapshot, actor)
     return {
@@ -61,7 +63,7 @@ export class StandIns {
 /** The chart reads or receives a snapshot of an actor that no case gives. */
 export function unread(id: string): Unmodelled {
   return new Unmodelled(
-    `it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: 'xstate.snapshot.${id}', snapshot: { context: … } } } }`
+    `it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: '${snapshotType(id)}', snapshot: { context: … } } } }`
   )
 }
 
@@ -78,7 +80,7 @@ const ACTIVE = { status: 'active', output: undefined, error: undefined } as cons
 
 /** Whether logic is that of a promise, which sends no events: the event of its promise ends it. */
 export function isPromise(logic: AnyActorLogic): boolean {
-  return takes(logic, 'xstate.promise.resolve', ({ status, output }) => status === 'done' && output === MARK)
+  return takes(logic, OWN_EVENT.resolve, ({ status, output }) => status === 'done' && output === MARK)
 }
 
 /**
@@ -162,8 +164,15 @@ export function propertyName(src: string): string {
 
 /** The types of events that the active states handle, of those that an actor may send. */
 function acceptedTypes(chart: AnyMachineSnapshot, id: string): string[] {
-  const types = new Set(activeStates(chart).flatMap(({ ownEvents }) => ownEvents as string[]))
-  return [...types].filter(
-    type => !ANSWERS.includes(type) && (!type.startsWith('xstate.') || type === `xstate.snapshot.${id}`)
+  const active = new Set(activeStates(chart).map(({ id }) => id))
+  const { transitions } = writtenChart(chart.machine as AnyStateMachine)
+  const types = new Set(
+    transitions
+      .filter(({ source, targets, actions, reenter }) => {
+        const isEmpty = targets.length === 0 && actions.length === 0 && !reenter
+        return active.has(source.id) && !isEmpty
+      })
+      .flatMap(({ event }) => (event === '' ? [] : event))
   )
+  return [...types].filter(type => !ANSWERS.includes(type) && (!isOwnName(type) || type === snapshotType(id)))
 }

@@ -1,8 +1,6 @@
-import { StateMachine, type AnyActorLogic, type AnyStateMachine } from 'xstate'
-import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { withQuestionGuards } from '../../../runtime/work-port.ts'
-import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { writtenConfig } from '../../../runtime/xstate/written-chart.ts'
+import type { AnyStateMachine } from 'xstate'
+import { type GuardFunction, withQuestionGuards, withReplacedGuards } from '../../../runtime/work-port.ts'
+import { readGuard } from '../../../runtime/xstate/written-chart.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
 /** The outcome of a guard that unknown data decides. */
@@ -25,8 +23,6 @@ export interface GuardRun<T> {
   readonly choices: readonly Choice[]
   readonly result: T
 }
-
-type Guard = (given: { readonly context: unknown; readonly event: unknown }, params: unknown) => boolean
 
 /**
  * The maximum number of guards that one step evaluates. A chart that goes round without an event evaluates them for
@@ -56,19 +52,10 @@ export class OpenGuards {
   #evaluated = 0
 
   constructor(machine: AnyStateMachine) {
-    this.machine = this.#openedChart(machine)
-  }
-
-  /** The charts among its actors too. */
-  #openedChart({ config, implementations }: AnyStateMachine): AnyStateMachine {
-    const open = (name: string, guard: unknown) => this.#opened(name, guard as Guard)
-    const guards = mapped(implementations.guards, (guard, name) => (isCombined(guard) ? guard : open(name, guard)))
-    const actors = mapped(implementations.actors as Readonly<Record<string, AnyActorLogic>>, logic =>
-      isMachine(logic) ? this.#openedChart(logic) : logic
-    )
-    return withQuestionGuards(
-      withGuards(writtenConfig(config), open),
-      guarded => new StateMachine(guarded, { ...implementations, guards, actors } as never)
+    this.machine = withReplacedGuards(
+      machine,
+      (guard, name) => this.#opened(name ?? guardName(readGuard(guard)), guard),
+      withQuestionGuards
     )
   }
 
@@ -105,12 +92,12 @@ export class OpenGuards {
     this.#evaluated = 0
   }
 
-  #opened(name: string, guard: Guard): Guard {
+  #opened(name: string, guard: GuardFunction): GuardFunction {
     return (given, params) => (this.#script ? this.#choose(name, guard, given, params) : guard(given, params))
   }
 
   /** The same guard has the same outcome until the context changes. */
-  #choose(name: string, guard: Guard, given: Parameters<Guard>[0], params: unknown): boolean {
+  #choose(name: string, guard: GuardFunction, given: Parameters<GuardFunction>[0], params: unknown): boolean {
     if ((this.#evaluated += 1) > MOST_GUARDS) throw new RangeError('a step evaluates more than 200 guards')
     if (!this.#contexts.includes(given.context)) this.#contexts.push(given.context)
     const key = JSON.stringify([name, params, this.#contexts.indexOf(given.context)])
@@ -150,47 +137,4 @@ function callOf(run: () => unknown): Decided['call'] {
   } catch (error) {
     return { isThrown: true, error }
   }
-}
-
-function mapped<T>(
-  all: Readonly<Record<string, T>>,
-  change: (one: T, name: string) => unknown
-): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(all).map(([name, one]) => [name, change(one, name)]))
-}
-
-function isCombined(guard: unknown): boolean {
-  return typeof guard === 'function' && 'check' in guard
-}
-
-/** Members of a chart's configuration that map names to states and transitions. */
-const NAMED = new Set(['states', 'on', 'after'])
-
-/** Members that hold no transitions. */
-const WITHOUT_GUARDS = new Set([
-  'context',
-  'meta',
-  'types',
-  'schemas',
-  'input',
-  'output',
-  'actions',
-  'entry',
-  'exit',
-  'src',
-  'params'
-])
-
-/** A chart's configuration, with each guard that is written inline replaced. */
-function withGuards<Config>(config: Config, open: (name: string, guard: unknown) => unknown, areNames = false): Config {
-  if (Array.isArray(config)) return config.map((each: unknown) => withGuards(each, open)) as Config
-  if (!isObject(config)) return config
-  return Object.fromEntries(
-    Object.entries(config).map(([key, value]) => {
-      if (areNames) return [key, withGuards(value, open)]
-      if (key === 'guard' && typeof value === 'function' && !isCombined(value))
-        return [key, open(guardName(value), value)]
-      return [key, WITHOUT_GUARDS.has(key) ? value : withGuards(value, open, NAMED.has(key))]
-    })
-  ) as Config
 }

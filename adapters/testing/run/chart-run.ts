@@ -1,17 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
-import {
-  createActor,
-  type Actor,
-  type AnyActorRef,
-  type AnyMachineSnapshot,
-  type AnyStateMachine,
-  type AnyStateNode,
-  type EventObject
-} from 'xstate'
+import type { Actor, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
-import { openQuestion, replaceSchedule, startRestored, takeId } from '../../../runtime/work-port.ts'
-import { activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { transitionName } from '../../../runtime/xstate/written-chart.ts'
+import { createActor, openQuestion, replaceSchedule, startRestored, takeId } from '../../../runtime/work-port.ts'
+import { type ActiveState, activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { takenName } from '../../../runtime/xstate/written-chart.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
 import { actorAt, actorsIn, endedIn, shownIn } from '../plan/actors-in.ts'
@@ -108,7 +100,7 @@ export function walkedSteps({ steps, input }: Path, machine: AnyStateMachine): W
 }
 
 /** The ids of states, outermost first. */
-export function idsOf(states: readonly AnyStateNode[]): string[] {
+export function idsOf(states: readonly ActiveState[]): string[] {
   return states.toSorted((one, other) => one.order - other.order).map(({ id }) => id)
 }
 
@@ -120,10 +112,7 @@ export function recordedRun(
   input: unknown
 ): { readonly run: ChartRun; readonly transitionsSince: () => string[] } {
   const names = new Set<string>()
-  const run = new ChartRun(
-    { watched: machine, noteTransition: transition => void names.add(transitionName(transition)) },
-    input
-  )
+  const run = new ChartRun({ watched: machine, noteTransition: name => void names.add(name) }, input)
   const transitionsSince = () => {
     const all = [...names]
     names.clear()
@@ -230,7 +219,7 @@ class ChartRun {
   }
 
   /** The active states. */
-  get states(): readonly AnyStateNode[] {
+  get states(): readonly ActiveState[] {
     return activeStates(this.#actor.getSnapshot())
   }
 
@@ -309,7 +298,7 @@ class ChartRun {
       },
       inspect: seen => {
         if (seen.type === '@xstate.microstep' && (seen.actorRef as AnyActorRef)._parent === undefined)
-          seen._transitions.forEach(transition => this.#log.noteTransition(transition))
+          seen._transitions.forEach(transition => this.#log.noteTransition(takenName(transition)))
         // Charts below have questions too. A chart that is stopped is restored with its question.
         if (seen.type === '@xstate.snapshot' && actor.getSnapshot().status === 'active')
           this.#asks = openQuestion(actor.getSnapshot(), this.#asks)?.key

@@ -1,4 +1,4 @@
-import { emit, type EventObject } from 'xstate'
+import type { EventObject } from 'xstate'
 import {
   type WorkFunction,
   authRequired,
@@ -12,7 +12,7 @@ import {
   rejected,
   type WorkResult
 } from '../../../runtime/index.ts'
-import type { WorkEnd } from '../../../runtime/work-port.ts'
+import { emit, type WorkEnd } from '../../../runtime/work-port.ts'
 import type { Cases } from '../plan/cases.ts'
 import { endless, type WorkDouble } from './stub-actors.ts'
 

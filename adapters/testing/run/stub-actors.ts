@@ -1,14 +1,7 @@
-import {
-  type ActorLogic,
-  type AnyActorLogic,
-  type AnyActorRef,
-  type AnyStateMachine,
-  type EventObject,
-  fromPromise,
-  type Snapshot
-} from 'xstate'
+import type { ActorLogic, AnyActorLogic, AnyActorRef, AnyStateMachine, EventObject, Snapshot } from 'xstate'
+import { doneType, errorType, isErrorType } from '../../../machines/xstate-names.ts'
 import type { Agent } from '../../../runtime/index.ts'
-import { actorPathOf } from '../../../runtime/work-port.ts'
+import { actorPathOf, promiseLogic } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { actorAt, shownIn } from '../plan/actors-in.ts'
 
@@ -38,7 +31,7 @@ export class StubActors implements WorkDouble {
     if (ended)
       endActor(
         ended,
-        result instanceof Error ? { type: 'xstate.error.', error: result } : { type: 'xstate.done.', output: result }
+        result instanceof Error ? { type: errorType(actor), error: result } : { type: doneType(actor), output: result }
       )
   }
 
@@ -66,14 +59,14 @@ export class StubActors implements WorkDouble {
 const WORK_DEPTH = 2
 
 /** An actor that never ends. */
-export const endless = fromPromise(() => new Promise(() => {}))
+export const endless = promiseLogic(() => new Promise(() => {}))
 
 /** Ends an actor of the logic `ending`, with the event of its end. */
 export function endActor(
   actor: AnyActorRef,
   { output, error, type }: EventObject & { readonly output?: unknown; readonly error?: unknown }
 ): void {
-  actor.send({ type: END, output, error, isError: type.startsWith('xstate.error.') })
+  actor.send({ type: END, output, error, isError: isErrorType(type) })
 }
 
 /** Lets an actor of the logic `ending` have a snapshot, as an event of a case gives it. */

@@ -8,7 +8,7 @@ import { outlineOf } from '../../../adapters/drawing/outline.ts'
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
-import { statesOf, transitionsOf } from '../../../runtime/xstate/written-chart.ts'
+import { statesOf, transitionsOf } from '../../../runtime/xstate/state-nodes.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 
 const cwd = t.testdir({
@@ -118,7 +118,8 @@ const EVERYTHING = createMachine({
     },
     c: { id: 'c', type: 'final', route: { guard: { type: 'isOver', params: { limit: 10 } }, actions: 'note' } },
     past: { type: 'history', history: 'deep', target: 'a' },
-    recent: { type: 'history' }
+    recent: { type: 'history' },
+    former: { type: 'history', target: 'a' }
   }
 })
 

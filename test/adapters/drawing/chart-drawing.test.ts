@@ -5,7 +5,8 @@ import { arrowHead, arrowLine, drawChart, type Point } from '../../../adapters/d
 import { actionName, eventName, guardName } from '../../../adapters/drawing/chart-parts.ts'
 import { layoutOf, LayoutThread, type Rectangle, type PlacedState } from '../../../adapters/drawing/layout.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
-import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/written-chart.ts'
+import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/state-nodes.ts'
+import { readActions, readGuard } from '../../../runtime/xstate/written-chart.ts'
 import { drawnCharts as charts, everything, routes } from '../../fixtures/charts/drawn-charts.ts'
 import { CHROMIUM, openPage } from '../../fixtures/pages/chromium.ts'
 import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -34,10 +35,7 @@ await t.test('events, conditions and actions have readable labels', t => {
     ].map(type => eventName(type)),
     ['message.received', '*', 'after patience', 'after 500 ms', 'left is done', 'any actor is done']
   )
-  const invoked = [
-    { id: '0.m.a', src: 'paint' },
-    { id: '1.m.a', src: 'xstate.invoke.1.m.a' }
-  ]
+  const invoked = [{ id: '0.m.a', src: 'paint' }, { id: '1.m.a' }]
   t.strictSame(
     ['xstate.done.actor.0.m.a', 'xstate.error.actor.1.m.a', 'xstate.snapshot.0.m.a', 'xstate.error.actor.work'].map(
       type => eventName(type, invoked)
@@ -48,8 +46,8 @@ await t.test('events, conditions and actions have readable labels', t => {
     return true
   }
   t.strictSame(
-    [and(['a', not('b')]), or(['a', { type: 'c' }]), stateIn('x'), isReady, { guard: () => true }.guard, 5].map(
-      guardName
+    [and(['a', not('b')]), or(['a', { type: 'c' }]), stateIn('x'), isReady, { guard: () => true }.guard, 5].map(guard =>
+      guardName(readGuard(guard))
     ),
     ['a and not b', 'a or c', 'stateIn', 'isReady', 'a condition', 'a condition']
   )
@@ -61,7 +59,7 @@ await t.test('events, conditions and actions have readable labels', t => {
       { type: 'is', params: () => 1 },
       not(and(['a', { type: 'says', params: 1n }])),
       or([and(['a', 'b']), not('c')])
-    ].map(guardName),
+    ].map(guard => guardName(readGuard(guard))),
     [
       'says: yes',
       'isOver: { limit: 10, of: … }',
@@ -72,7 +70,9 @@ await t.test('events, conditions and actions have readable labels', t => {
     ]
   )
   t.strictSame(
-    ['note', { type: 'tell', params: 1 }, assign({}), isReady, { entry: () => {} }.entry, () => {}].map(actionName),
+    ['note', { type: 'tell', params: 1 }, assign({}), isReady, { entry: () => {} }.entry, () => {}]
+      .flatMap(readActions)
+      .map(actionName),
     ['note', 'tell', 'assign', 'isReady', 'a function', 'a function']
   )
   t.end()

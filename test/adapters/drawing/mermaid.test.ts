@@ -1,9 +1,10 @@
 import t from 'tap'
 import { createMachine, type AnyStateMachine, type AnyStateNode } from 'xstate'
-import { authorsGuard, occasionOf } from '../../../adapters/drawing/chart-parts.ts'
+import { guardName, occasionOf } from '../../../adapters/drawing/chart-parts.ts'
 import { chartMermaid, mermaidIds } from '../../../adapters/drawing/mermaid.ts'
 import { shownText } from '../../../adapters/drawing/svg-element.ts'
-import { statesOf, transitionsOf } from '../../../runtime/xstate/written-chart.ts'
+import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/state-nodes.ts'
+import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
 import { drawnCharts } from '../../fixtures/charts/drawn-charts.ts'
 import { generatedAgents } from '../../fixtures/charts/generated-charts.ts'
 import { CHROMIUM } from '../../fixtures/pages/chromium.ts'
@@ -63,8 +64,11 @@ function readOf({ root }: AnyStateMachine): Read {
 
 /** The targets of a state's transitions, with labels. Those to itself are one. */
 function transitionsFrom(node: AnyStateNode): [target: AnyStateNode, label: string][] {
+  const written = writtenChart(node.machine).transitions
   const labelled = transitionsOf(node).flatMap(one => {
-    const words = occasionOf({ eventType: one.eventType, guard: authorsGuard(one), invoked: node.invoke })
+    const guard = written.find(({ name }) => name === transitionName(one))?.guard
+    const invoked = node.invoke.map(({ id, src }) => ({ id, src: src as string }))
+    const words = occasionOf(one.eventType, guard && guardName(guard), invoked)
     return (one.target ?? []).map((target): [AnyStateNode, string] => [target, words === '' ? '' : shownOf(words)])
   })
   const loops = labelled.filter(([target]) => target === node).map(([, label]) => label)

@@ -1,3 +1,4 @@
+import { OWN_EVENT } from '../../../../machines/xstate-names.ts'
 import { eventName } from '../../../drawing/chart-parts.ts'
 
 /** The beginning of an id, long enough to recognise it. Its hyphens do not break lines. */
@@ -29,10 +30,10 @@ export function countText(count: number, noun: string): string {
 /** Names for XState's own events that charts do not name. */
 const OWN: ReadonlyMap<string, string> = new Map([
   ['', 'by itself'],
-  ['xstate.init', 'starts'],
-  ['xstate.stop', 'stop'],
-  ['xstate.promise.resolve', 'resolves'],
-  ['xstate.promise.reject', 'rejects']
+  [OWN_EVENT.start, 'starts'],
+  [OWN_EVENT.stop, 'stop'],
+  [OWN_EVENT.resolve, 'resolves'],
+  [OWN_EVENT.reject, 'rejects']
 ])
 
 /** The name of an event as in charts; ids in it are shortened. */

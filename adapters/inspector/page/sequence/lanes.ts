@@ -1,3 +1,4 @@
+import { parseType } from '../../../../machines/xstate-names.ts'
 import type { ActorRow, ActorStep } from '../../feed.ts'
 import { eventText } from '../frame/wording.ts'
 
@@ -103,7 +104,7 @@ export function senderOf({ kind, from, to, event: { type }, taskId }: ActorStep,
 
 /** The name of a step's event. That of the end of an actor does not repeat who it is. */
 export function stepText({ event: { type } }: ActorStep, actors: readonly ActorRow[]): string {
-  const [, end, name] = /^xstate\.(done|error)\.actor\.(.*)$/s.exec(type) ?? []
-  if (!actors.some(actor => actor.name === name)) return eventText(type)
-  return end === 'done' ? 'is done' : 'fails'
+  const { kind, of, id } = parseType(type) ?? {}
+  if (of !== 'actor' || !actors.some(({ name }) => name === id)) return eventText(type)
+  return kind === 'done' ? 'is done' : 'fails'
 }

@@ -1,0 +1,93 @@
+/**
+ * The names that XState 5 gives to events and actions of its own. No other file spells them, so that another major of
+ * XState changes this one.
+ */
+
+/** The events that an actor gets from XState itself. */
+export const OWN_EVENT = {
+  start: 'xstate.init',
+  stop: 'xstate.stop',
+  /** Takes a chart to a state with a `route`. */
+  route: 'xstate.route',
+  /** A promise actor's own events, and that of a new value of an observable. */
+  resolve: 'xstate.promise.resolve',
+  reject: 'xstate.promise.reject',
+  next: 'xstate.observable.next'
+} as const
+
+/** The actions that XState executes, by the names of the functions that make them. */
+export const OWN_ACTION = {
+  cancel: 'xstate.cancel',
+  emit: 'xstate.emit',
+  log: 'xstate.log',
+  raise: 'xstate.raise',
+  sendTo: 'xstate.sendTo',
+  spawnChild: 'xstate.spawnChild',
+  stopChild: 'xstate.stopChild'
+} as const
+
+/** The type of the event with which an actor of this id is done; `*` for any. */
+export function doneType<Id extends string>(id: Id): `xstate.done.actor.${Id}` {
+  return `xstate.done.actor.${id}`
+}
+
+/** The type of the event with which an actor of this id fails; `*` for any. */
+export function errorType<Id extends string>(id: Id): `xstate.error.actor.${Id}` {
+  return `xstate.error.actor.${id}`
+}
+
+/** The type of the event with a snapshot of an actor of this id. */
+export function snapshotType<Id extends string>(id: Id): `xstate.snapshot.${Id}` {
+  return `xstate.snapshot.${id}`
+}
+
+/** The type of the event with which the state of this id is done. */
+export function stateDoneType(id: string): string {
+  return `xstate.done.state.${id}`
+}
+
+/** The type of the event of a delay in the state of this id. */
+export function delayType(delay: number | string, stateId: string): string {
+  return `xstate.after.${delay}.${stateId}`
+}
+
+/** An event that XState makes: of a delay in a state, of a state that is done, or of an actor. */
+export interface MadeEvent {
+  readonly kind: 'after' | 'done' | 'error' | 'snapshot'
+  /** What is done or has failed. */
+  readonly of: 'actor' | 'state' | undefined
+  /** The id of the actor or state, `*` for any; of `after` its delay, in milliseconds or by its name. */
+  readonly id: string
+}
+
+/** What the type of an event says, if XState makes it; `undefined` for the author's events. */
+export function parseType(type: string): MadeEvent | undefined {
+  const [, kind, of, id = ''] = /^xstate\.(after|done|error|snapshot)\.(?:(actor|state)\.)?(.*)$/s.exec(type) ?? []
+  return kind === undefined ? undefined : ({ kind, of, id: kind === 'after' ? id.split('.')[0] : id } as MadeEvent)
+}
+
+/** The id of the actor that an event says is done, or has failed. */
+export function endedActor(type: string): string | undefined {
+  const { of, id } = parseType(type) ?? {}
+  return of === 'actor' ? id : undefined
+}
+
+/** Whether an event says that an actor failed. */
+export function isErrorType(type: string): boolean {
+  return type.startsWith('xstate.error.')
+}
+
+/** Whether an event or action is XState's own. */
+export function isOwnName(name: string): boolean {
+  return name.startsWith('xstate.')
+}
+
+/** The name of an action as its author writes it: `assign` for XState's own. */
+export function writtenName(action: string): string {
+  return action.replace(/^xstate\./, '')
+}
+
+/** Whether XState made up this id or this name of an invoked actor: `0.light.on`, `xstate.invoke.0.light.on`. */
+export function isMadeUp(name: string): boolean {
+  return /^(?:xstate\.invoke\.)?\d+\./.test(name)
+}
