@@ -52,7 +52,7 @@ const work = restate.workflow({
 async function startServer(): Promise<{ readonly ingress: number; readonly admin: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'taskchart-bench-'))
   const ports = { ingress: await unusedPort(), admin: await unusedPort(), node: await unusedPort() }
-  const [command = '', ...args] = [...withoutGitHub(folder), server, '--no-logo', '--base-dir', folder]
+  const [command, ...args] = [...withoutGitHub(folder), server, '--no-logo', '--base-dir', folder]
   const child = spawn(command, args, {
     stdio: 'ignore',
     env: {
