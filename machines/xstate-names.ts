@@ -17,8 +17,10 @@ export const OWN_EVENT = {
 
 /** The actions that XState executes, by the names of the functions that make them. */
 export const OWN_ACTION = {
+  assign: 'xstate.assign',
   cancel: 'xstate.cancel',
   emit: 'xstate.emit',
+  enqueueActions: 'xstate.enqueueActions',
   log: 'xstate.log',
   raise: 'xstate.raise',
   sendTo: 'xstate.sendTo',
@@ -72,9 +74,14 @@ export function endedActor(type: string): string | undefined {
   return of === 'actor' ? id : undefined
 }
 
+/** Whether an event brings a snapshot of an actor. */
+export function isSnapshotType(type: string): boolean {
+  return type.startsWith('xstate.snapshot.')
+}
+
 /** Whether an event says that an actor failed. */
 export function isErrorType(type: string): boolean {
-  return type.startsWith('xstate.error.')
+  return type.startsWith('xstate.error.actor')
 }
 
 /** Whether an event or action is XState's own. */

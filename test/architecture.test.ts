@@ -72,28 +72,17 @@ const XSTATE_VALUES: Readonly<Record<string, string>> = {
   'machines/context.machine.ts': 'a chart',
   'machines/negotiation.machine.ts': 'a chart',
   'machines/task.machine.ts': 'a chart',
-  'runtime/xstate/actor-system.ts': 'a system of actors that behaves as that of XState',
   'runtime/xstate/builtin-actions.ts': 'the actions of XState in compiled charts',
   'runtime/xstate/compiled-machine.ts': 'a compiled chart, evaluated by the guards of XState',
-  'runtime/xstate/lean-actor.ts': 'an actor that is an instance of the one of XState',
   'runtime/xstate/library.ts': 'the functions of XState that other files call',
   'runtime/xstate/self-check.ts': 'a chart, and the comparison with XState',
   'runtime/xstate/transition-table.ts': 'the actions of states with actors'
-}
-
-/** The files that spell names which XState gives to events and actions, beside the one that has them. */
-const XSTATE_NAMES: Readonly<Record<string, string>> = {
-  'machines/xstate-names.ts': 'has them',
-  'runtime/xstate/actor-system.ts': 'does what XState does',
-  'runtime/xstate/builtin-actions.ts': 'does what XState does',
-  'runtime/xstate/compiled-machine.ts': 'does what XState does'
 }
 
 /** The files that read the states and transitions of XState. All others read the outline of a chart. */
 const STATE_NODES: Readonly<Record<string, string>> = {
   'adapters/inspector/stately.ts': 'the protocol of Stately has the configuration of a chart',
   'machines/properties/terms.ts': 'charts know nothing of the runtime, which has the outline',
-  'runtime/xstate/actor-system.ts': 'transitions of actors, counted',
   'runtime/xstate/compiled-machine.ts': 'compiles a chart',
   'runtime/xstate/guarded-chart.ts': 'makes a chart with other guards of the configuration of a chart',
   'runtime/xstate/persisted-snapshot.ts': 'compares a snapshot with a chart',
@@ -447,10 +436,9 @@ await t.test('values of XState are imported by charts and by the files that do w
 await t.test('one file has the names that XState gives to events and actions', t => {
   const isXStates = (text: string) => /(?<![\w@/])xstate\\?\.[a-z(]/.test(text)
   t.ok(isXStates('xstate.done.actor.*') && isXStates('^xstate\\.(?:done|error)'))
-  t.strictSame(
-    files.flatMap(({ path, literals }) => (literals.some(isXStates) ? [path] : [])).toSorted(),
-    Object.keys(XSTATE_NAMES)
-  )
+  t.strictSame(files.flatMap(({ path, literals }) => (literals.some(isXStates) ? [path] : [])).toSorted(), [
+    'machines/xstate-names.ts'
+  ])
   t.end()
 })
 

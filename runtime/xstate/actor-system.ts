@@ -1,4 +1,5 @@
 import type { AnyActorRef, AnyActorScope, AnyMachineSnapshot, EventObject } from 'xstate'
+import { isOwnName, isSnapshotType } from '../../machines/xstate-names.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
 import type { PersistedSnapshot } from './persisted-snapshot.ts'
 
@@ -69,7 +70,7 @@ export function startRestored(root: AnyActorRef): void {
   const system = root.system as unknown as FullSystem
   const relay = system._relay.bind(system)
   const relayNews: FullSystem['_relay'] = (source, target, event) => {
-    if (!event.type.startsWith('xstate.snapshot.')) relay(source, target, event)
+    if (!isSnapshotType(event.type)) relay(source, target, event)
   }
   system._relay = relayNews
   root.start()
@@ -172,7 +173,7 @@ export function atomicStep(
     new ChangedScope(scope, {
       defer: (_, run) => hold(() => scope.defer(run)),
       actionExecutor: (_, action) =>
-        action.type.startsWith('xstate.') ? scope.actionExecutor(action) : hold(() => scope.actionExecutor(action))
+        isOwnName(action.type) ? scope.actionExecutor(action) : hold(() => scope.actionExecutor(action))
     })
   )
   // XState runs the actions of the initial transition later, when the actor starts.

@@ -19,6 +19,7 @@ import {
   type UnknownAction
 } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
+import { OWN_ACTION } from '../../machines/xstate-names.ts'
 import { appendItem, NONE } from '../primitives/collections.ts'
 import { onlyCalls } from './actor-system.ts'
 
@@ -84,17 +85,17 @@ type Effect = (scope: AnyActorScope, params: unknown) => void
 /** Result of a resolver that leaves the action to XState. */
 const LEFT = Symbol('left to XState')
 
-const ENQUEUE = 'xstate.enqueueActions'
+const { enqueueActions: ENQUEUE } = OWN_ACTION
 
 /**
  * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each
  * of them; the others allocate less.
  */
 const RESOLVERS: Readonly<Record<string, Resolver>> = {
-  'xstate.assign': assigned,
-  'xstate.emit': emitted,
-  'xstate.spawnChild': spawned,
-  'xstate.stopChild': stopped,
+  [OWN_ACTION.assign]: assigned,
+  [OWN_ACTION.emit]: emitted,
+  [OWN_ACTION.spawnChild]: spawned,
+  [OWN_ACTION.stopChild]: stopped,
   [ENQUEUE]: gathered
 }
 

@@ -11,6 +11,7 @@ import {
   type UnknownAction
 } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
+import { isErrorType, OWN_EVENT, stateDoneType } from '../../machines/xstate-names.ts'
 import { NONE } from '../primitives/collections.ts'
 import { isInspected, type FullSystem } from './actor-system.ts'
 import {
@@ -76,7 +77,7 @@ class TableInterpreter {
   }
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
-    const event: InitEvent = { type: 'xstate.init', input }
+    const event: InitEvent = { type: OWN_EVENT.start, input }
     const step = new Macrostep(this.#uninitialized, event, scope, true)
     let { context, children } = step.snapshot
     try {
@@ -91,10 +92,10 @@ class TableInterpreter {
 
   take(before: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope): AnyMachineSnapshot {
     const step = new Macrostep(before, event, scope)
-    if (event.type === 'xstate.init') return this.#settle(step)
-    if (event.type === 'xstate.stop') return stopped(step, { status: 'stopped' })
+    if (event.type === OWN_EVENT.start) return this.#settle(step)
+    if (event.type === OWN_EVENT.stop) return stopped(step, { status: 'stopped' })
     const move = this.#chosen(step)
-    if (!move && event.type.startsWith('xstate.error.actor'))
+    if (!move && isErrorType(event.type))
       return stopped(step, { status: 'error', error: (event as ErrorActorEvent).error })
     this.#takeMove(move, step)
     return this.#settle(step)
@@ -166,7 +167,7 @@ class TableInterpreter {
     const { output } = this.#machine.root
     if (typeof output !== 'function') return output
     const result = typeof final.output === 'function' ? final.output({ context, event, self }) : final.output
-    return output({ context, event: { type: `xstate.done.state.${final.id}`, output: result } as EventObject, self })
+    return output({ context, event: { type: stateDoneType(final.id), output: result } as EventObject, self })
   }
 
   #configurationOf({ _nodes }: AnyMachineSnapshot): TableState {
