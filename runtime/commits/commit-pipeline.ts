@@ -29,7 +29,9 @@ export class CommitPipeline {
   /** `close` runs in the microtask after a turn opens, unless the pipeline has ended. */
   constructor(commits: number, close: (turn: Turn) => void) {
     this.commits = commits
-    this.#close = () => this.#open && close(this.#open)
+    // Declared before the assignment: see replaceSchedule in xstate/actor-system.ts.
+    const closeOpen = () => this.#open && close(this.#open)
+    this.#close = closeOpen
   }
 
   /** The open turn. If there is none, opens one. Throws the error of a pipeline that has ended. */

@@ -226,7 +226,10 @@ export class LiveContext implements LiveActors {
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.active?.entered(this)
-    this.#root.subscribe({ error: error => this.#failed(error) })
+    this.#root.subscribe({
+      /* c8 ignore next -- the context chart does not fail; if it does, the context is reloaded */
+      error: error => this.#fail(error, CONTEXT_STOPPED, 'a context actor failed')
+    })
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, {
       root: this.#root,
@@ -236,11 +239,6 @@ export class LiveContext implements LiveActors {
       services: this.#services,
       wasHere: this.residency.broken !== undefined
     })
-  }
-
-  /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
-  #failed(error: unknown): void {
-    this.#fail(error, CONTEXT_STOPPED, 'a context actor failed')
   }
 
   #actorOf(taskId: string): AnyActorRef | undefined {

@@ -119,6 +119,8 @@ for (const [name, work] of Object.entries(WORKS)) {
       const actorsOf = (type: InspectionEvent['type']) =>
         seen.filter(event => event.type === type).map(({ actorRef }) => (actorRef as AnyActorRef).id)
       t.strictSame(actorsOf('@xstate.actor'), ['context', id, 'work'])
+      for (const type of ['@xstate.microstep', '@xstate.action'] as const)
+        t.ok(actorsOf(type).includes('context') && actorsOf(type).includes(id), type)
       const events = seen.flatMap(event =>
         event.type === '@xstate.event' && event.event.type !== 'xstate.init'
           ? [`${(event.actorRef as AnyActorRef).id} ${event.event.type}`]

@@ -11,10 +11,12 @@ import {
   fromPromise,
   fromTransition,
   initialTransition,
+  log,
   not,
   or,
   raise,
   sendTo,
+  setup,
   spawnChild,
   stateIn,
   stopChild,
@@ -30,7 +32,7 @@ import { taskMachine } from '../../../machines/task.machine.ts'
 import { countInspectors, isInspected } from '../../../runtime/xstate/actor-system.ts'
 import { compileMachine } from '../../../runtime/xstate/compiled-machine.ts'
 import { same, type Chart } from '../../fixtures/charts/chart-paths.ts'
-import { sightsOf, testCompiled, WATCHES } from '../../fixtures/charts/compiled-paths.ts'
+import { asInRuntime, sightsOf, testCompiled, WATCHES } from '../../fixtures/charts/compiled-paths.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 type OddEvent = EventObject & { n?: number }
@@ -522,6 +524,24 @@ await t.test(
     t.strictSame(seen[1], seen[0])
   }
 )
+
+await t.test('the first actions of a compiled chart run when its actor starts, as those of the chart', async t => {
+  const child: AnyStateMachine = createMachine({ initial: 'a', states: { a: { entry: log('started') } } })
+  const seen = [child, asInRuntime(compileMachine(child))].map(logic => {
+    const told: unknown[] = []
+    const parent = setup({ actors: { child: logic } }).createMachine({
+      on: { go: { actions: [spawnChild('child'), () => void told.push('spawned')] } }
+    })
+    const actor = createActor(parent, { logger: (...words: unknown[]) => void told.push(words.at(-1)) })
+    countInspectors(actor.system, 0)
+    actor.start().send({ type: 'go' })
+    return told
+  })
+  t.strictSame(seen, [
+    ['spawned', 'started'],
+    ['spawned', 'started']
+  ])
+})
 
 await t.test('a compiled chart reports to inspectors while there is one', async t => {
   const actor = createActor(compileMachine(odd), { input: { n: 1 } })
