@@ -39,7 +39,7 @@ import type { Telemetry } from './telemetry/telemetry.ts'
 /** Options of a runtime. Only `agent` is required. */
 export interface RuntimeOptions {
   readonly agent: Agent
-  /** Default `memoryStore()`. */
+  /** Default a store in memory. */
   readonly store?: Store
   readonly clock?: Clock
   readonly ids?: Ids
@@ -72,12 +72,12 @@ export interface RuntimeOptions {
   /** The URL for the card, if it is not the server's own, for example behind a proxy. Takes precedence over `hosts`. */
   readonly publicUrl?: string
   /**
-   * Signs the card and extended cards, each once: `cardSigner({ key })` of `taskchart/cards`. Default: cards are not
+   * Signs the card and extended cards, each once: `cardSigner({ key })` of `taskchart/auth`. Default: cards are not
    * signed.
    */
   readonly signCard?: SignCard
   /**
-   * Posts updates of tasks to webhooks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered.
+   * Posts updates of tasks to webhooks: `webhooks()` of `taskchart/http`. Default: push notifications are not offered.
    */
   readonly push?: WebhookSender
   /** The cluster whose node the runtime is. Default: it has the store alone. */
@@ -93,10 +93,7 @@ export interface RuntimeOptions {
 
 const OPTIONS: OptionKinds<RuntimeOptions> = {
   agent: [isAgent, 'what defineAgent gives: createRuntime({ agent: defineAgent({ card, work }) })'],
-  store: withMethods(
-    ['commit', 'loadContext', 'readTask'],
-    'a store: memoryStore(), or sqliteStore(file) of taskchart/sqlite'
-  ),
+  store: withMethods(['commit', 'loadContext', 'readTask'], 'a store, such as sqliteStore(file) of taskchart/store'),
   clock: A_CLOCK,
   ids: functionFor('a function that gives a new id at each call'),
   logger: A_LOGGER,
@@ -109,8 +106,8 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   origins: textsSuchAs("['https://app.example']"),
   hosts: textsSuchAs("['agent.example']"),
   publicUrl: textSuchAs("'https://agent.example/'"),
-  signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/cards'),
-  push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/push'),
+  signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/auth'),
+  push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/http'),
   cluster: withMethods(['join'], 'a cluster, with the method join'),
   telemetry: A_TELEMETRY,
   observeProperties: TRUE_OR_FALSE
@@ -118,7 +115,7 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
 
 /** What to write for options that are those of the command, or of another function. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  db: "store: sqliteStore('agent.db'), of taskchart/sqlite, or store: await postgresStore('postgres://…'), of taskchart/postgres",
+  db: "store: sqliteStore('agent.db'), of taskchart/store, or store: await postgresStore('postgres://…'), of taskchart/postgres",
   port: 'serve(runtime, { port }), of taskchart/http',
   host: 'serve(runtime, { host }), of taskchart/http',
   card: 'agent: defineAgent({ card, work })',

@@ -131,7 +131,7 @@ export interface Runtime extends RuntimeOperations {
   /** Whether the runtime can serve calls now: what `/readyz` of its servers answers. Reads memory only. */
   health(): Health
   /**
-   * Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/metrics` or an exporter of
+   * Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/http` or an exporter of
    * yours.
    */
   readonly metrics: MetricSource

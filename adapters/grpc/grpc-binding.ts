@@ -21,7 +21,7 @@ import { credentialsExpiredError, authenticateRequest } from '../entry/admission
 import { bindError } from '../entry/bind.ts'
 import { ADDRESS, checkHost, checkPort, GOING, type Address } from '../entry/listen.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
-import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
+import type { OpenBinding, PortBinding } from '../serve/port-extension.ts'
 import { grpcErrors } from './grpc-errors.ts'
 
 checkPackages(['@grpc/grpc-js', '@bufbuild/protobuf'])

@@ -167,7 +167,7 @@ function escaped(text: string): string {
 export interface CardHandlerOptions {
   /** Every interface of the agent, the preferred one first. */
   readonly interfaces: readonly AgentInterface[]
-  /** Older versions of A2A whose cards are served too: `[dialect03(runtime)]` of `taskchart/legacy`. Default none. */
+  /** Older versions of A2A whose cards are served too: `[dialect03(runtime)]` of `taskchart/http`. Default none. */
   readonly dialects?: readonly Dialect[]
 }
 

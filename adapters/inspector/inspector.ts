@@ -12,7 +12,7 @@ import { jsonAnswer, LightResponse } from '../entry/answers.ts'
 import type { HttpRequest, Tap } from '../entry/connection.ts'
 import { serverUrlOf, FULL } from '../entry/listen.ts'
 import { acceptUpgrades } from '../entry/upgrade-paths.ts'
-import type { SideApp } from '../serve/side-app.ts'
+import type { PortExtension } from '../serve/port-extension.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { refuse } from '../websocket/handshake.ts'
 import { startHeartbeat } from '../websocket/heartbeat.ts'
@@ -143,7 +143,7 @@ interface Open {
 }
 
 /** An inspector on a server: its page, the sockets of pages and of Stately's inspector, and access control. */
-export class Inspector implements SideApp {
+export class Inspector implements PortExtension {
   readonly tap: Tap = { onFrame: undefined }
   readonly token: string
   readonly #parts: InspectorParts

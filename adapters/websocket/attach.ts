@@ -30,13 +30,15 @@ import { ServedSocket } from './outbox.ts'
 
 /** A served runtime. */
 export interface Served {
-  /** The URL of the agent: `ws://127.0.0.1:4242/`. */
+  /** The URL of the agent: `http://127.0.0.1:4242/`, or `ws://127.0.0.1:4242/` if it speaks WebSocket alone. */
   readonly url: string
+  /** The URL of the metrics, if they are served: `http://127.0.0.1:9464/metrics`. */
+  readonly metricsUrl?: string
   /** The interfaces in the card at this URL, for other servers of the same agent. */
   readonly interfaces: readonly AgentInterface[]
   /**
-   * Refuses new connections from now on: handshakes, and with `port` also HTTP requests, get 503. Open connections
-   * remain until `close`. May be called twice.
+   * Refuses new connections from now on: handshakes get 503, and on a port that `serve` opened also HTTP requests. Open
+   * connections remain until `close`. May be called twice.
    */
   drain(): void
   /**

@@ -17,12 +17,12 @@ import {
   artifact,
   data,
   inputRequired,
-  memoryStore,
   progress,
   textOf,
   type WorkFunction,
   type WorkResult
 } from '../../runtime/index.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { loadWholeTask, LARGE_BYTES } from '../../runtime/streams/task-stream.ts'
 import { ask, rpc } from '../fixtures/servers/http-agent.ts'

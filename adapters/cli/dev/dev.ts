@@ -15,7 +15,7 @@ import { acceptUpgrades, type UpgradeHandler } from '../../entry/upgrade-paths.t
 import { httpHandler } from '../../http/handler.ts'
 import { builtPage, Inspector } from '../../inspector/inspector.ts'
 import { loadStately } from '../../inspector/stately.ts'
-import { withExtension } from '../../serve/side-app.ts'
+import { withExtension } from '../../serve/port-extension.ts'
 import { attach, type Served } from '../../websocket/attach.ts'
 import { refuse } from '../../websocket/handshake.ts'
 import { type Command, type CommandError, EXIT, type Io, usageError } from '../command.ts'

@@ -3,7 +3,7 @@ import type { Runtime } from '../../../runtime/index.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
-import type { Served } from '../../serve/serve-websocket.ts'
+import type { Served } from '../../serve/serve.ts'
 
 /** The source of signals: `process`. */
 interface SignalSource {

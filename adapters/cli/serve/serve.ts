@@ -2,9 +2,9 @@ import { createRuntime, type Runtime } from '../../../runtime/index.ts'
 import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspect.ts'
+import type { PortBinding, PortExtension } from '../../serve/port-extension.ts'
 import { serveMetrics, type ServedMetrics } from '../../serve/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
-import type { PortBinding, SideApp } from '../../serve/side-app.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
@@ -134,7 +134,7 @@ async function serve(
 interface Beside {
   readonly legacy: ServeSettings['legacy']
   readonly grpc?: PortBinding
-  readonly inspector: SideApp | undefined
+  readonly inspector: PortExtension | undefined
 }
 
 async function listen(

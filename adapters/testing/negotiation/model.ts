@@ -86,14 +86,14 @@ function turnAfter(turn: BargainTurn, event: BargainEvent): BargainTurn {
   const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) =>
     type === 'xstate.emit' ? [params.event as NegotiationFact] : []
   )
-  const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
+  const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: dataOf(outcome) }))
   const next = { ...turn, chart, answers }
   if (!chart.matches({ busy: 'agreeing' })) return next
   const rest = turnAfter(next, { type: 'deal.made' })
   return { ...rest, answers: [...answers, ...rest.answers] }
 }
 
-function answerOf(outcome: NegotiationFact['outcome']): BargainAnswer {
+function dataOf(outcome: NegotiationFact['outcome']): BargainAnswer {
   switch (outcome.decision) {
     case 'replied':
       return { message: comparable(outcome.reply.parts, 0) }

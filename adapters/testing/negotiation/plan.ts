@@ -1,14 +1,7 @@
 import type { Negotiation } from '../../../runtime/index.ts'
 import type { ExplorationBounds } from '../bounds.ts'
-import type { BargainCases } from '../plan/cases.ts'
-import {
-  type PathKind,
-  type ReachedConfiguration,
-  placesFrom,
-  shortestWays,
-  simpleWays,
-  type MoveResult
-} from '../plan/graph.ts'
+import type { BargainCases, PathKind } from '../plan/cases.ts'
+import { type ReachedConfiguration, placesFrom, shortestWays, simpleWays, type MoveResult } from '../plan/graph.ts'
 import {
   bargainModel,
   type BargainMove,

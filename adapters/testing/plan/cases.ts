@@ -1,5 +1,7 @@
 import type { EventObject } from 'xstate'
 import type { NegotiationAnswer, ArtifactWords, Words } from '../../../runtime/index.ts'
+import { objectSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { BOUND_OPTIONS, type BoundOptions } from '../bounds.ts'
 
 /** Inputs by name. The names appear in the names of tests. */
 export type ByName<T> = Readonly<Record<string, T>>
@@ -89,4 +91,26 @@ export interface BargainCases {
   readonly terms: ByName<object>
   /** The results of `respond`. Default: every kind of answer, with these terms, and an error. */
   readonly responses?: ByName<unknown> | undefined
+}
+
+/**
+ * The paths to walk. `cover`: every move in every configuration, a cancel there, and every refusal there. `shortest`:
+ * the shortest path to each configuration. `simple`: every path without a repeated configuration.
+ */
+export const PATH_KINDS = ['cover', 'shortest', 'simple'] as const
+
+/** One of `PATH_KINDS`. */
+export type PathKind = (typeof PATH_KINDS)[number]
+
+/** The options of a plan. */
+export interface PlanOptions extends BoundOptions {
+  readonly cases?: Cases
+  /** The kind of paths. Default `cover`. */
+  readonly kind?: PathKind
+}
+
+export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
+  cases: objectSuchAs("{ opening: { start: 'start' } }"),
+  kind: [value => PATH_KINDS.some(kind => kind === value), PATH_KINDS.map(kind => `'${kind}'`).join(' or ')],
+  ...BOUND_OPTIONS
 }

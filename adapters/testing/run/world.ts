@@ -8,7 +8,6 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Limits } from '../../../runtime/access/limits.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import {
-  memoryStore,
   type Agent,
   defineAgent,
   createRuntime,
@@ -21,6 +20,7 @@ import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import type { StoreStatus } from '../../../runtime/store/rows.ts'
 import type { Store } from '../../../runtime/store/store.ts'
+import { memoryStore } from '../../../runtime/work-port.ts'
 import { sqliteStore } from '../../storage/sqlite.ts'
 import type { OpeningCase } from '../plan/cases.ts'
 import { VirtualClock } from './virtual-clock.ts'

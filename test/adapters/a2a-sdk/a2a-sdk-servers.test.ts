@@ -20,12 +20,8 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import {
-  expressErrors,
-  toRequestHandler,
-  whileConnected,
-  type RequestHandlerOptions
-} from '../../../adapters/a2a-sdk/index.ts'
+import { expressErrors, toRequestHandler, whileConnected } from '../../../adapters/a2a-sdk/index.ts'
+import type { RequestHandlerOptions } from '../../../adapters/a2a-sdk/request-handler.ts'
 import { statusDetailsOf } from '../../../adapters/client/transports/official/grpc.ts'
 import { grpcErrors } from '../../../adapters/grpc/index.ts'
 import { webhooks } from '../../../adapters/push/webhooks.ts'
@@ -804,7 +800,7 @@ await t.test('an anonymous Express caller is counted by its connection if whileC
 
 await t.test('loading the adapters loads neither Express nor gRPC', async t => {
   const script = `
-    await import('taskchart/a2a-sdk'); await import('taskchart/legacy')
+    await import('taskchart/a2a-sdk'); await import('taskchart/http')
     const { createRequire } = await import('node:module')
     console.log(Object.keys(createRequire(import.meta.url).cache).filter(path => /node_modules.(?:express|@grpc)/.test(path)).length)`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])

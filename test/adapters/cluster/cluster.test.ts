@@ -18,13 +18,12 @@ import {
   createRuntime,
   defineAgent,
   inputRequired,
-  memoryStore,
-  prerequisites,
   progress,
   reply,
   type Runtime,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
@@ -269,7 +268,7 @@ await t.test('an authorization, an invalid output, and work that needs a task of
         if (text === 'fails') throw new Error('no')
         if (text === 'asks') return asks(work)
         return {
-          artifact: (await prerequisites(work)).map(({ artifacts = [] }) => artifacts.map(textOf).join()).join()
+          artifact: (await work.prerequisites()).map(({ artifacts = [] }) => artifacts.map(textOf).join()).join()
         }
       }
     })

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { defineAgent, memoryStore } from '../../../runtime/index.ts'
+import { defineAgent } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { testCluster, type TestCluster, type TestNode } from '../../fixtures/cluster/cluster-nodes.ts'
 import { receivers } from '../../fixtures/runtime/receiver.ts'

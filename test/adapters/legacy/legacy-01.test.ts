@@ -11,7 +11,6 @@ import {
   authRequired,
   data,
   inputRequired,
-  memoryStore,
   negotiation,
   offer,
   progress,
@@ -21,6 +20,7 @@ import {
   type Runtime,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { WebhookPost } from '../../../runtime/ports/webhook-sender.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { callDialect, streamDialect } from '../../fixtures/servers/dialect-calls.ts'

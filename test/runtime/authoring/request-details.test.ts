@@ -7,7 +7,6 @@ import {
   accepted,
   authRequired,
   inputRequired,
-  memoryStore,
   negotiation,
   progress,
   reply,
@@ -16,6 +15,7 @@ import {
   type Runtime,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import {
   closed,

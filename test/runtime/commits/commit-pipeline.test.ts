@@ -2,7 +2,7 @@ import t from 'tap'
 import { CommitPipeline, LOST_RACE } from '../../../runtime/commits/commit-pipeline.ts'
 import { factAtEventLimit } from '../../../runtime/commits/task-ledger.ts'
 import { Turn, type Effect } from '../../../runtime/commits/turn.ts'
-import { memoryStore } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Commit, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { deferred, rest, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 

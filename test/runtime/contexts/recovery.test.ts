@@ -7,12 +7,12 @@ import {
   defineAgent,
   fromPromise,
   inputRequired,
-  memoryStore,
   progress,
   setupWork,
   textOf as wordsOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import {
   deferred,

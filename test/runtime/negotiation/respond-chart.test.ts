@@ -20,7 +20,7 @@ import {
 import type { RespondChart } from '../../../runtime/negotiation/respond-chart.ts'
 import { lives } from '../../fixtures/runtime/lives.ts'
 import { messageIn, refusal, say, start, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
-import { acceptOffer, offerIn } from '../../../adapters/client/connect.ts'
+import { negotiate, offerIn } from '../../../adapters/client/connect.ts'
 
 const terms = z.object({ euros: z.number() })
 type Terms = z.output<typeof terms>
@@ -93,7 +93,7 @@ await t.test(
     t.equal(
       brief(
         await life.runtime.sendMessage(
-          say('', { contextId: 'c', parts: [acceptOffer({ offerId: made?.offerId ?? '' })] })
+          say('', { contextId: 'c', parts: [negotiate({ accept: { offerId: made?.offerId ?? '' } })] })
         )
       ),
       'for 40',

@@ -4,14 +4,14 @@ import { z } from 'zod'
 import {
   authRequired,
   inputRequired,
-  memoryStore,
   progress,
   setupWork,
   textOf as wordsOf,
   type AgentDefinition,
-  type MessagePolicy,
   type WorkGenerator
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
 import {

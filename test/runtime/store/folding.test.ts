@@ -1,5 +1,5 @@
 import t from 'tap'
-import { memoryStore } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { compress, decompress } from '../../../runtime/store/memory/context.ts'
 import type { Commit, MessageRow, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { painter } from '../../fixtures/runtime/agents.ts'

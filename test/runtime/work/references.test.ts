@@ -3,16 +3,15 @@ import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import {
   A2AError,
-  artifactToRefine,
   inputRequired,
-  memoryStore,
-  prerequisites,
   text,
   textOf as wordsOf,
   type WorkArguments,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
+import { artifactToRefine } from '../../../runtime/work/refining.ts'
 import { failOnLooseErrors, isReadByWork, lastingStore, lives } from '../../fixtures/runtime/lives.ts'
 import { open, reaches, rest, say, start, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -120,7 +119,7 @@ await t.test('an artifact is refined even if its task is too large to be loaded'
     {
       work: async work =>
         wordsOf(work.message) === 'refine'
-          ? { artifact: `refined ${(await artifactToRefine(work)).artifact.name}` }
+          ? { artifact: `refined ${(await work.artifactToRefine()).artifact.name}` }
           : speaks(work)
     },
     { limits: { referencedBytes: KILOBYTE, restoredBytes: 6 * KILOBYTE } }
@@ -212,7 +211,7 @@ await t.test('a task that was removed after it was found is not loaded', async t
       work: async work => (
         (seen = given(work)),
         work.message.referenceTaskIds && wordsOf(work.message) === 'needs'
-          ? void (await prerequisites(work))
+          ? void (await work.prerequisites())
           : speaks(work)
       )
     },
@@ -233,7 +232,7 @@ await t.test('prerequisites also wait for unloaded tasks, and fail the task if t
     {
       work: async work => {
         if (!work.message.referenceTaskIds) return speaks(work)
-        const needed = await prerequisites(work)
+        const needed = await work.prerequisites()
         // A task that is loaded twice counts once.
         for (const { id } of needed) await work.completed(id)
         return { artifact: needed.map(({ artifacts = [] }) => artifacts.map(({ name }) => name).join()).join(' ') }
@@ -273,7 +272,7 @@ await t.test('tasks of more than 1 MiB together are loaded one by one, each in p
     {
       work: async work => {
         if (!work.message.referenceTaskIds) return speaks(work)
-        loaded = work.referenceTasks.length + (await prerequisites(work)).length
+        loaded = work.referenceTasks.length + (await work.prerequisites()).length
         return {}
       }
     },
@@ -379,7 +378,7 @@ await t.test('unloaded tasks are read to find refinable artifacts, and missing o
   const artifact = { artifactId: 'a', name: 'boat', parts: [{ text: 'x' }] }
   const tasks: Record<string, unknown> = { none: {}, good: { artifacts: [artifact] } }
   const chosen = await choosing(async taskId => tasks[taskId] ?? Promise.reject(new A2AError('TaskNotFound')))
-  t.equal(chosen.artifact.name, 'boat')
+  t.equal(chosen?.artifact.name, 'boat')
   await t.rejects(
     choosing(() => Promise.reject(new A2AError('InternalError', 'The store is broken.'))),
     { message: 'The store is broken.' }
