@@ -1,6 +1,15 @@
+import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { isObject } from '../machines/protocol/codec/json.ts'
+import type { Task } from '../machines/protocol/objects.ts'
+import type {
+  OperationName,
+  OperationRequests,
+  OperationResults,
+  StreamingName
+} from '../machines/protocol/operations.ts'
+import type { Message } from '../machines/protocol/parts.ts'
 import type { Authenticate, Authorize, Principal } from './access/authentication.ts'
-import type { CountRejected } from './access/call-context.ts'
+import type { CallContext, CountRejected } from './access/call-context.ts'
 import type { CallScheduler } from './access/call-scheduler.ts'
 import type { LimitChanges, Limits } from './access/limits.ts'
 import type { Metering } from './access/quotas.ts'
@@ -11,11 +20,14 @@ import type { Capabilities } from './agent/capabilities.ts'
 import type { Agent } from './agent/define-agent.ts'
 import type { SignCard } from './agent/signed-cards.ts'
 import type { Extensions } from './authoring/extensions.ts'
+import type { Observation, Observer } from './contexts/observers.ts'
 import type { Cluster } from './operations/cluster.ts'
+import type { LookedUp } from './operations/task-names.ts'
+import type { DataToErase } from './operations/tasks.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Ids } from './ports/ids.ts'
 import type { Logger } from './ports/logger.ts'
-import type { WebhookSender } from './ports/webhook-sender.ts'
+import type { ContextMessage, WebhookBodyWriter, WebhookSender } from './ports/webhook-sender.ts'
 import { namedHosts, namedOrigins } from './primitives/authority.ts'
 import {
   A_CLOCK,
@@ -31,9 +43,10 @@ import {
   withMethods,
   A_TELEMETRY
 } from './primitives/options.ts'
+import type { Health } from './runtime-metrics.ts'
 import type { Retention } from './store/retention.ts'
 import type { Store } from './store/store.ts'
-import type { Counters } from './telemetry/counters.ts'
+import type { Counters, MetricSource } from './telemetry/counters.ts'
 import type { Telemetry } from './telemetry/telemetry.ts'
 
 /** Options of a runtime. Only `agent` is required. */
@@ -52,7 +65,7 @@ export interface RuntimeOptions {
    * Deduplicates messages: a resent message with the same messageId gets the answer of the first. Default: only for
    * clients that activate the reliability extension, because others may use one messageId for many messages.
    */
-  readonly dedupe?: boolean
+  readonly deduplicate?: boolean
   /** Identifies callers. Without it every caller is `anonymous`, and servers listen on loopback addresses only. */
   readonly authenticate?: Authenticate
   /** Decides whether a caller may run an operation. Default: every operation is allowed, on the caller's own data. */
@@ -99,7 +112,7 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   logger: A_LOGGER,
   limits: objectSuchAs('{ tasksPerContext: 100 }'),
   retention: objectSuchAs('{ endedTasksMs: 86_400_000 }'),
-  dedupe: TRUE_OR_FALSE,
+  deduplicate: TRUE_OR_FALSE,
   authenticate: functionFor('a function that identifies the caller: ({ headers }) => ({ id })'),
   authorize: functionFor('a function that decides who may call: ({ operation, principal, claims }) => true'),
   tenants: objectSuchAs("{ acme: { members: ['alice'] } }"),
@@ -132,9 +145,10 @@ export function checkRuntimeOptions(options: unknown): void {
     throw new TypeError('agent is missing: createRuntime({ agent: defineAgent({ card, work }) }).')
 }
 
-/** Throws TypeError for a value that is no runtime, with what to write. */
-export function checkRuntime(given: unknown, taker: string): void {
-  if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return
+/** A runtime as its servers see it. Throws TypeError for a value that is no runtime, with what to write. */
+export function servedRuntime(given: unknown, taker: string): ServedRuntime {
+  if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings']))
+    return given as unknown as ServedRuntime
   throw new TypeError(
     `${taker} takes a runtime, not ${isAgent(given) ? 'an agent' : kindOf(given)}: ${taker}(createRuntime({ agent })).`
   )
@@ -151,6 +165,100 @@ export function checkAgent(given: unknown, taker: string): void {
 /** Whether a value is an agent, including one from another copy of this package. */
 function isAgent(given: unknown): given is Agent {
   return isObject(given) && isObject(given['card']) && isObject(given['restart']) && Array.isArray(given['extensions'])
+}
+
+type RuntimeOperations = {
+  [Name in OperationName]: (
+    params: OperationRequests[Name],
+    call?: CallContext
+  ) => Name extends StreamingName
+    ? AsyncGenerator<OperationResults[Name], void, undefined>
+    : Promise<OperationResults[Name]>
+}
+
+/**
+ * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire
+ * JSON, and answers with wire JSON or a stream of it. Errors are `A2AError`s.
+ */
+export interface Runtime extends RuntimeOperations {
+  /**
+   * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work.
+   * It is stored until the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the
+   * task waits for no authorization, InvalidParams if the data is invalid.
+   */
+  authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
+  /** Whether the runtime can serve calls now: what `/readyz` of its servers answers. Reads memory only. */
+  health(): Health
+  /**
+   * Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/http` or an exporter of
+   * yours.
+   */
+  readonly metrics: MetricSource
+  /**
+   * Erases everything of a context, or of a principal without `contextId`; `false` if there was nothing. Live tasks
+   * stop first, as if canceled: open streams and waiting calls end with TaskNotFound. During the erasure, requests for
+   * the data wait, and requests for a new context of the principal are refused with Overloaded. If the store fails, it
+   * rejects, and the tasks resume.
+   */
+  erase(data: DataToErase): Promise<boolean>
+  /**
+   * Adds an observer, which is called for each context in memory, then for each that enters or leaves memory, and for
+   * all commits. It is for inspectors, and costs nothing without observers.
+   */
+  observe(observer: Observer): Observation
+  /** Resolves when everything decided so far is committed and published. Servers wait for it before they close. */
+  settled(): Promise<void>
+  /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
+  close(): Promise<void>
+}
+
+/** A runtime as its servers see it. Every runtime is one; the members that are added here are not for users. */
+export interface ServedRuntime extends Runtime {
+  /**
+   * The target of a caller's own name for a task (`CallContext.taskName`): its newest task, the agent's answer without
+   * a task, or that there is no answer yet; `undefined` for an unknown name. Does not call `authorize`.
+   */
+  taskNamed(name: string, call?: CallContext): Promise<LookedUp | undefined>
+  /**
+   * Earlier tasks of the same name, oldest first, as many as a message may refer to. Use it only for a task that
+   * another operation has given to the caller, because it does not call `authorize`.
+   */
+  roundsBefore(taskId: string, call?: CallContext): Promise<Task[]>
+  /**
+   * The newest messages of a context, of all its tasks and of none, oldest first: those before the message that opened
+   * a task, if one is given. They have 1 MiB together. Use it only for the context of a task or answer that another
+   * operation has given to the caller.
+   */
+  messagesBefore(
+    place: { readonly contextId: string; readonly taskId?: string | undefined },
+    call?: CallContext
+  ): Promise<ContextMessage[]>
+  /**
+   * Cancels what a caller's own name refers to, as CancelTask does. If that is an answer without a task, its
+   * negotiation ends: `message` opens a task that is canceled at once. Waits for the answer to a message of the name
+   * that is being negotiated.
+   */
+  cancelNamed(name: string, message: Message, call?: CallContext): Promise<Task>
+  /**
+   * The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does
+   * not exist.
+   */
+  agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
+  /**
+   * The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that
+   * fails.
+   */
+  signedCard(
+    interfaces: readonly AgentInterface[],
+    tenant?: string,
+    change?: (card: AgentCard) => AgentCard
+  ): Promise<AgentCard>
+  /**
+   * Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it.
+   */
+  writesWebhooks(version: string, writing: WebhookBodyWriter): void
+  /** Settings for servers of this runtime. */
+  readonly settings: Settings
 }
 
 /** Settings for servers of a runtime. */

@@ -20,11 +20,11 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
     types: `
       Accepted Agent AgentCard AgentDefinition AgentDescription AgentInterface AgentSkill Artifact ArtifactChoice
       ArtifactWords Authenticate Authorization AuthorizationReceived Authorize CallContext Caller Clock Declined
-      EarlierArtifact ErrorCode Failed Limits ListTasksResponse Logger Message MessageReceived NegotiateFunction
-      Negotiation NegotiationAnswer Offered OpenOffer Part Principal ProducedArtifact Progress PromiseArguments
-      Property PropertyWords Question Rejected Reply RequestDetails RespondArguments Runtime RuntimeOptions
-      SendMessageResponse SignCard StandardSchema StepArguments StreamResponse Task TaskState Term Words
-      WorkArguments WorkChart WorkFunction WorkGenerator WorkInput WorkMeta WorkResult WorkTag WorkWords
+      EarlierArtifact ErrorCode Failed LimitChanges ListTasksResponse Logger Message MessageReceived
+      NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal ProducedArtifact Progress
+      PromiseArguments Property PropertyWords Question Rejected Reply RequestDetails RespondArguments Runtime
+      RuntimeOptions SendMessageResponse SignCard StandardSchema StepArguments StreamResponse Task TaskState Term
+      Words WorkArguments WorkChart WorkFunction WorkGenerator WorkInput WorkMeta WorkResult WorkTag WorkWords
     `
   },
   './http': {

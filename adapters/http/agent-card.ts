@@ -6,7 +6,7 @@ import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
 import { type AnswerHeaders, LightResponse, statusAnswer } from '../entry/answers.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
@@ -18,13 +18,13 @@ const MAX_AGE_SECONDS = 300
 
 /** Answers requests for a runtime's card, in the requested version, signed if the runtime signs. */
 export class CardAnswers {
-  readonly #runtime: Runtime
+  readonly #runtime: ServedRuntime
   readonly #dialects: readonly Dialect[]
   /** The dialect whose members are added to the card of 1.0, for clients that request no version. */
   readonly #merging: Dialect | undefined
   readonly #since: Date
 
-  constructor(runtime: Runtime, dialects: readonly Dialect[]) {
+  constructor(runtime: ServedRuntime, dialects: readonly Dialect[]) {
     this.#runtime = runtime
     this.#dialects = dialects
     this.#merging = dialects.find(({ withCard }) => withCard)
@@ -184,8 +184,8 @@ export interface CardHandler {
  * at `/.well-known/agent-card.json`. Like the cards of `serve`, it is signed if the runtime signs, and cacheable: it
  * has `Cache-Control`, `ETag` and `Last-Modified`. It ignores path and Host. Throws TypeError for invalid `interfaces`.
  */
-export function cardHandler(runtime: Runtime, options: CardHandlerOptions): CardHandler {
-  checkRuntime(runtime, 'cardHandler')
+export function cardHandler(given: Runtime, options: CardHandlerOptions): CardHandler {
+  const runtime = servedRuntime(given, 'cardHandler')
   checkOptions(options, OPTIONS, 'cardHandler', 'cardHandler(runtime, { interfaces })')
   const { interfaces, dialects = [] } = options
   if (!interfaces)

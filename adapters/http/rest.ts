@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { type Form, jsonAnswer, shownError, statusAnswer, restErrorBody } from '../entry/answers.ts'
 import type { Dialect, RestCall } from '../json-rpc/dialect.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
@@ -25,7 +25,7 @@ const REST = { encode: encodeOnce, encodeLarge: jsonPieces, encodeError: restErr
 const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
 
 /** Answers a REST request (§11): parameters in path and query, or in the JSON body; streams are server-sent events. */
-export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
+export async function answerRest(runtime: ServedRuntime, operations: Operations, call: HttpCall): Promise<Response> {
   const {
     request,
     head: { path },
@@ -64,7 +64,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
  * The parameters of a request, whose tenant the call has from then on. A request that cannot be decoded counts against
  * the quota.
  */
-async function readRequest(runtime: Runtime, call: HttpCall, routed: RoutedRequest): Promise<object> {
+async function readRequest(runtime: ServedRuntime, call: HttpCall, routed: RoutedRequest): Promise<object> {
   try {
     const tenant = routed.tenant === undefined ? undefined : decodePathText('tenant', routed.tenant)
     return await requestParametersOf(runtime, call, routed).finally(() => (call.tenant = tenant))
@@ -76,7 +76,7 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: RoutedReque
 }
 
 /** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
-async function overQuota({ settings }: Runtime, call: HttpCall, form?: Form): Promise<Response | undefined> {
+async function overQuota({ settings }: ServedRuntime, call: HttpCall, form?: Form): Promise<Response | undefined> {
   const error = settings.countRejected(callContextOf(call))
   await delayRefusal(error, settings)
   if (!error) return undefined
@@ -122,7 +122,7 @@ export function restFormOf(dialects: readonly Dialect[], head: RequestHead): For
 
 /** Answers a REST request of an older version; `undefined` for other requests. */
 export function answerDialect(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   dialects: readonly Dialect[],
   call: HttpCall
 ): Promise<Response> | undefined {
@@ -130,7 +130,7 @@ export function answerDialect(
   return dialect && perform(runtime, dialect, call)
 }
 
-async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): Promise<Response> {
+async function perform(runtime: ServedRuntime, dialect: RestDialect, call: HttpCall): Promise<Response> {
   const {
     head: { path },
     headers
@@ -163,7 +163,11 @@ async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): 
 }
 
 /** The call of a request. A request that cannot be decoded counts against the quota. */
-async function readCall(runtime: Runtime, call: HttpCall, rest: RestDialect['rest']): Promise<RestCall | undefined> {
+async function readCall(
+  runtime: ServedRuntime,
+  call: HttpCall,
+  rest: RestDialect['rest']
+): Promise<RestCall | undefined> {
   const {
     request,
     head: { path, query }

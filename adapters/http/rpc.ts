@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import { sendJson } from '../entry/small-request.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
@@ -18,7 +18,7 @@ import { bodyOf, isJson, wrongType } from './parameters.ts'
 import { inPieces, streamAnswer, type Encoding } from './streaming.ts'
 
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */
-export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
+export async function answerRpc(runtime: ServedRuntime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
   const { limits } = runtime.settings
   let envelope: Envelope
@@ -48,7 +48,7 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   }
 }
 
-function send(runtime: Runtime, id: RequestId, answer: unknown, call: HttpCall): Response {
+function send(runtime: ServedRuntime, id: RequestId, answer: unknown, call: HttpCall): Response {
   if (call.space) return inPieces(runtime, call, call.space, resultPieces(id, answer), call.headers)
   const text = resultFrame(id, JSON.stringify(answer))
   const { direct } = call.served
@@ -57,7 +57,7 @@ function send(runtime: Runtime, id: RequestId, answer: unknown, call: HttpCall):
 
 /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
 async function refused(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   id: RequestId | null,
   error: A2AError,
   call: HttpCall,
@@ -72,7 +72,7 @@ async function refused(
 
 /** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
 async function overQuota(
-  { settings }: Runtime,
+  { settings }: ServedRuntime,
   id: RequestId | null,
   call: HttpCall,
   params?: unknown

@@ -1,7 +1,7 @@
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import { card03, withCard03, type Card03Options } from '../v03/card.ts'
 import { BARE, method03, type Method03, route03, writeEvents } from './v03-requests.ts'
@@ -16,8 +16,8 @@ const VERSION = '0.3'
  * REST under `/v1` in the JSON form of its proto. The first call loads the SDK. Throws TypeError if `@a2a-js/sdk` is
  * not installed, and for an unknown option.
  */
-export function dialect03(runtime: Runtime, options: Card03Options = {}): Dialect {
-  checkRuntime(runtime, 'dialect03')
+export function dialect03(given: Runtime, options: Card03Options = {}): Dialect {
+  const runtime = servedRuntime(given, 'dialect03')
   checkOptions(options, OPTIONS, 'dialect03', 'dialect03(runtime, { webSocketInCards: true })')
   checkInstalled()
   let calls: Promise<Calls03> | undefined

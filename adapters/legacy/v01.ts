@@ -9,7 +9,7 @@ import { type CallContext, readOrCount } from '../../runtime/access/call-context
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect, Method } from '../json-rpc/dialect.ts'
 import { toError01 } from './errors.ts'
 import { checkedParams, type Event01, type Status01 } from './parts.ts'
@@ -48,8 +48,8 @@ type Events = AsyncGenerator<Event01, void, undefined>
  * which are names in the runtime and local to their clients. A message to an ended task opens another task in the same
  * context, which gets the id; the answer's metadata states it.
  */
-export function dialect01(runtime: Runtime): Dialect {
-  checkRuntime(runtime, 'dialect01')
+export function dialect01(given: Runtime): Dialect {
+  const runtime = servedRuntime(given, 'dialect01')
   const { capabilities, countRejected: countRejection, negotiates, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(VERSION_01, webhookWriter(negotiates))

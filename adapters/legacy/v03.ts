@@ -6,8 +6,8 @@ import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import { type CallContext, readOrCount } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBody } from '../../runtime/ports/webhook-sender.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
 import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
 import { card03, type Card03Options } from '../v03/card.ts'
@@ -30,7 +30,7 @@ export interface Calls03 {
  * validation and the ends of streams are added here. A request in the form of later drafts, without `kind`, is answered
  * in that form.
  */
-export function createCalls03(runtime: Runtime, options: Card03Options): Calls03 {
+export function createCalls03(runtime: ServedRuntime, options: Card03Options): Calls03 {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
   const { capabilities, countRejected: countRejection } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)

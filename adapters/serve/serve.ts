@@ -8,7 +8,7 @@ import {
   withMethods,
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
 import type { Handler } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, ADDRESS, checkHost, checkPath, listen, type Address } from '../entry/listen.ts'
@@ -62,8 +62,8 @@ const OF_OWN_PORT = ['port', 'host', 'http', 'inspector'] as const
  * TypeError for an unknown option, and when the options conflict or would expose an agent without `authenticate` to the
  * network.
  */
-export async function serve(runtime: Runtime, options: ServeOptions = {}): Promise<Served> {
-  checkRuntime(runtime, 'serve')
+export async function serve(given: Runtime, options: ServeOptions = {}): Promise<Served> {
+  const runtime = servedRuntime(given, 'serve')
   checkOptions(options, OPTIONS, 'serve', 'serve(runtime, { port: 4242 })')
   const conflicting = options.server && OF_OWN_PORT.find(name => options[name] !== undefined)
   if (conflicting !== undefined)
@@ -80,6 +80,8 @@ export async function serve(runtime: Runtime, options: ServeOptions = {}): Promi
     const interfaces = [...(here.interfaces ?? []), ...(other?.interfaces ?? [])]
     const served = await serveHere(runtime, { ...here, interfaces })
     other?.list(served.interfaces)
+    let closing: Promise<void> | undefined
+    const close = async () => void (await Promise.all([served, ...beside].map(each => each.close())))
     return {
       ...served,
       ...(measured && { metricsUrl: measured.url }),
@@ -87,7 +89,7 @@ export async function serve(runtime: Runtime, options: ServeOptions = {}): Promi
         served.drain()
         other?.drain()
       },
-      close: async () => void (await Promise.all([served, ...beside].map(each => each.close())))
+      close: () => (closing ??= close())
     }
   } catch (error) {
     await Promise.all(beside.map(each => each.close()))
@@ -97,7 +99,7 @@ export async function serve(runtime: Runtime, options: ServeOptions = {}): Promi
 
 /** Serves on the one port, or on the server of the app. */
 async function serveHere(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   { path = '/', http = true, server, dialects = [], interfaces = [], inspector, ...address }: ServeOptions
 ): Promise<Served> {
   if (server)
@@ -117,7 +119,7 @@ async function serveHere(
 }
 
 /** The app's server, which must be listening, since its address goes into the card. */
-function listening(server: Server, runtime: Runtime): Server {
+function listening(server: Server, runtime: ServedRuntime): Server {
   const address = server.address()
   if (address === null) throw new TypeError('The server does not listen yet. Call serve when it does.')
   if (typeof address === 'object') checkHost(address.address, runtime)

@@ -6,8 +6,8 @@ import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { SharedLimit } from '../../runtime/access/shares.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { requestPathOf, type RefusedRequest } from '../entry/admission.ts'
 import type { Tap } from '../entry/connection.ts'
 import {
@@ -57,7 +57,13 @@ const CLOSE_TIMEOUT_MS = 5_000
 /**
  * Accepts WebSockets on a listening server until it is closed; the server remains open. `tap` receives their frames.
  */
-export function attach(runtime: Runtime, server: Server, path: string, offer: OfferedBindings, tap?: Tap): Served {
+export function attach(
+  runtime: ServedRuntime,
+  server: Server,
+  path: string,
+  offer: OfferedBindings,
+  tap?: Tap
+): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }

@@ -16,6 +16,10 @@ const agent = defineAgent({
   work: ourWork[work],
   ...(deadlineMs !== undefined && { deadlineMs })
 })
-const runtime = createRuntime({ agent, store: sqliteStore(file), limits: { framesPerSecond: 1_000_000, ...limits } })
+const runtime = createRuntime({
+  agent,
+  store: sqliteStore(file),
+  limits: { ...limits, advanced: { framesPerSecond: 1_000_000 } }
+})
 const { url } = await serve(runtime, { port: 0, http: false })
 report(Number(new URL(url).port))

@@ -149,7 +149,7 @@ function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
   throw invalidParams(...checked.violations)
 }
 
-/** A client's message to a work chart: while the task is interrupted or, with `messages: 'steer'`, while it works. */
+/** A client's message to a work chart: while the task is interrupted or, with `messages: 'deliver'`, while it works. */
 export interface MessageReceived {
   readonly type: 'message.received'
   readonly message: Message

@@ -30,8 +30,8 @@ export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
   readonly referenceTasks: Task[]
   /**
    * Ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but exceed
-   * `limits.referencedTasks` or `limits.referencedBytes`. Load them one at a time, with `readTask(id)`. The task with
-   * the latest status comes first.
+   * `limits.advanced.referencedTasks` or `limits.referencedBytes`. Load them one at a time, with `readTask(id)`. The
+   * task with the latest status comes first.
    */
   readonly unloadedTasks: readonly string[]
   /**

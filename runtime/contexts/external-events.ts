@@ -78,9 +78,9 @@ export function acceptEvent(
     return 'event' in checked ? checked.event : checked.violations
   }
   if (event.type !== 'message.received' || policy === 'reject') return 'refused'
-  const early = { ...event, type: policy === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
+  const early = { ...event, type: policy === 'deliver' ? ('message.steered' as const) : ('message.queued' as const) }
   if (!snapshot.can(early)) return 'refused'
-  if (policy === 'steer') return work && checkedFor(work, event) ? early : 'refused'
+  if (policy === 'deliver') return work && checkedFor(work, event) ? early : 'refused'
   return snapshot.context.queue.length < queueLimit ? early : 'full'
 }
 

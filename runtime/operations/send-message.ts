@@ -116,7 +116,7 @@ function routeOnce(
   webhook: EventOptions['webhook'],
   shard: number | undefined
 ): Promise<MessageOutcome> {
-  const { clock, limits, dedupe } = services
+  const { clock, limits, deduplicate } = services
   const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal, waits } = call
   const { message } = params
   const terms = {
@@ -131,8 +131,8 @@ function routeOnce(
     shard
   }
   if (taskName) return routeByClientName(services, scope, message, taskName, terms)
-  if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
-  const send = deduplicationKeyOf(message, clock.now(), limits.sendsRememberedMs)
+  if (!reliable && !deduplicate) return routeMessage(services, scope, message, terms)
+  const send = deduplicationKeyOf(message, clock.now(), limits.dedupeWindowMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))
 }
 

@@ -73,7 +73,7 @@ export async function routeOnNode(
     name: 'send' as const,
     place: await placeOf(services, call),
     request,
-    isRepeatable: !taskName && (reliable || services.dedupe),
+    isRepeatable: !taskName && (reliable || services.deduplicate),
     signal
   }
   const made = await cluster.runOnOwner(change, routeHere)
@@ -115,5 +115,7 @@ async function placeOf(
   if (taskId !== undefined) return { scope, taskId }
   if (contextId !== undefined) return { context: { ...scope, contextId } }
   if (named) return named
-  return reliable || services.dedupe ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) } : undefined
+  return reliable || services.deduplicate
+    ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) }
+    : undefined
 }

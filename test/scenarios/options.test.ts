@@ -226,7 +226,7 @@ await t.test('an option of a runtime refuses a value of another type, with what 
     logger: [console.warn, /^logger has to be a logger: \{ warn, error \}/],
     limits: [5, /^limits has to be an object such as/],
     retention: [[], /^retention has to be an object .* not a list\.$/],
-    dedupe: ['yes', /^dedupe has to be true or false, not a string\.$/],
+    deduplicate: ['yes', /^deduplicate has to be true or false, not a string\.$/],
     authenticate: ['key', /^authenticate has to be a function/],
     authorize: [true, /^authorize has to be a function/],
     tenants: [['acme'], /^tenants has to be an object/],

@@ -1,4 +1,5 @@
-import { createRuntime, type Runtime } from '../../../runtime/index.ts'
+import { createRuntime } from '../../../runtime/index.ts'
+import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspect.ts'
@@ -87,14 +88,17 @@ async function serve(
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
   const { broken } = opened
   const traced = await registeredTelemetry(logger)
-  const runtime = createRuntime({
-    agent,
-    store: opened.store,
-    ...(opened.node && { cluster: opened.node }),
-    clock: opened.node?.clock ?? clock,
-    ...options,
-    ...(traced && { telemetry: traced.telemetry })
-  })
+  const runtime = servedRuntime(
+    createRuntime({
+      agent,
+      store: opened.store,
+      ...(opened.node && { cluster: opened.node }),
+      clock: opened.node?.clock ?? clock,
+      ...options,
+      ...(traced && { telemetry: traced.telemetry })
+    }),
+    'serve'
+  )
   const closeAll = async (cause: unknown) => {
     await runtime.close()
     await measured?.close()
@@ -138,7 +142,7 @@ interface Beside {
 }
 
 async function listen(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   address: { readonly port: number; readonly host: string },
   { legacy, grpc, inspector }: Beside
 ): Promise<Served> {

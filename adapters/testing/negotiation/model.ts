@@ -209,3 +209,13 @@ export function requestsOf({ requests, terms }: BargainCases, { terms: schema }:
   })
   return [...messages, ...proposed, { type: 'accept', isStanding: false }]
 }
+
+export const WAITING_LIMIT = 1
+
+/** Limits for tests: the rounds of offers, so that the last is reached soon, and the number of waiting messages. */
+const MOST_ROUNDS = 2
+
+/** The number of rounds in tests of a negotiation. */
+export function roundsIn({ rounds }: Negotiation): number {
+  return Math.min(rounds, MOST_ROUNDS)
+}

@@ -44,7 +44,7 @@ export function legalMovesIn(turn: WorkTurn, cases: AllCases, policy: MessagePol
     data
   }))
   const isReceived =
-    standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
+    standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'deliver')
   const isAuthorized = standing === 'auth-required'
   const outside = [
     ...messages.map(move => withRefusal(turn, move, isReceived, can)),

@@ -67,7 +67,7 @@ await t.test(
   'a node has at most liveContexts contexts, whatever shards they are in, and another node as many',
   async t => {
     const cluster = testCluster(t, endless)
-    const nodes = await nodesOf(cluster, 2, { limits: { liveContexts: 5, principalShare: 1 } })
+    const nodes = await nodesOf(cluster, 2, { limits: { liveContexts: 5, advanced: { principalShare: 1 } } })
     for (const each of nodes) {
       t.equal(each.node.shards.owned.length, 4)
       const sent: PromiseSettledResult<unknown>[] = []
@@ -108,7 +108,7 @@ await t.test(
   async t => {
     const cluster = testCluster(t, endless)
     const answered = deferred()
-    const limits = { webhooksAtOnce: 3, principalShare: 1 }
+    const limits = { advanced: { webhooksAtOnce: 3, principalShare: 1 } }
     const pushing = [receivers(), receivers()]
     const nodes: TestNode[] = []
     for (const push of pushing) {

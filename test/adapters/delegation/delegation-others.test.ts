@@ -6,7 +6,7 @@ import type { RemoteOptions } from '../../../adapters/delegation/pooled-client.t
 import { newsIn } from '../../../adapters/delegation/remote-record.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { textOf } from '../../../runtime/authoring/words.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { passingChart } from '../../fixtures/servers/desks.ts'

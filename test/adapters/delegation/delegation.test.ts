@@ -10,7 +10,7 @@ import { authRequired, inputRequired } from '../../../runtime/authoring/question
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import { artifact, failed, progress, rejected, reply, text, textOf } from '../../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../../runtime/authoring/work-arguments.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
 import {
   brief,

@@ -469,7 +469,7 @@ await t.test('the history and the artifacts of an id continue over its rounds', 
 })
 
 await t.test('the rounds of an id are limited by the number and bytes of references', async t => {
-  const { dialect } = startDialect(t, { limits: { referencedTasks: 2, referencedBytes: 700_000 } })
+  const { dialect } = startDialect(t, { limits: { referencedBytes: 700_000, advanced: { referencedTasks: 2 } } })
   const artifacts = async (text: string) =>
     (await call(dialect, 'tasks/send', sending('r', text))).artifacts?.map(
       ({ parts }) => (parts[0] as { text: string }).text[0]
@@ -488,7 +488,7 @@ await t.test('the rounds of an id are limited by the number and bytes of referen
   )
   t.strictSame(await artifacts('g'), ['f', 'g'], 'e does not fit')
   let rooms = 0
-  const { dialect: large } = startDialect(t, { limits: { referencedTasks: 2 } })
+  const { dialect: large } = startDialect(t, { limits: { advanced: { referencedTasks: 2 } } })
   for (const text of ['a', 'b', 'c']) await call(large, 'tasks/send', sending('r', text + 'x'.repeat(500_000)))
   await call(large, 'tasks/get', { id: 'r' }, { room: () => void (rooms += 1) })
   t.equal(rooms, 1, 'a large answer waits for its turn')
@@ -789,7 +789,7 @@ await t.test('a message for a task that ends meanwhile opens another one', async
 
 await t.test('an id expires after its limit, or with its task', async t => {
   const { dialect, clock, runtime } = startDialect(t, {
-    limits: { taskNamesRememberedMs: 1000 },
+    limits: { advanced: { taskNamesRememberedMs: 1000 } },
     retention: { endedTasksMs: 500, sweepEveryMs: 100 }
   })
   await call(dialect, 'tasks/send', sending('q', 'ask'))
@@ -1237,7 +1237,7 @@ await t.test("an id of another dialect's task, or an invalid id, is not claimed"
 })
 
 await t.test('a repeated message is processed again, since messages of 0.1 have no ids', async t => {
-  const { dialect, runtime } = startDialect(t, { dedupe: true })
+  const { dialect, runtime } = startDialect(t, { deduplicate: true })
   for (const _ of [1, 2]) await call(dialect, 'tasks/send', sending('t', 'x'))
   t.equal((await runtime.listTasks({})).totalSize, 2)
   await reaches(runtime, beside(await call(dialect, 'tasks/get', { id: 't' })).taskId ?? '', 'completed')

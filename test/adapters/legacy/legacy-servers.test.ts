@@ -5,7 +5,7 @@ import { dialect03 } from '../../../adapters/legacy/index.ts'
 import type { Card03Options } from '../../../adapters/v03/card.ts'
 import { serve, type ServeOptions } from '../../../adapters/serve/serve.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { ask, OpenStream, sentEvents } from '../../fixtures/servers/http-agent.ts'
 import { reaches, start, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 import {

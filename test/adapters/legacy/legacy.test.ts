@@ -38,6 +38,7 @@ import {
   textOf,
   until
 } from '../../fixtures/runtime/runtime-helpers.ts'
+import { type ServedRuntime } from '../../../runtime/runtime-options.ts'
 
 /** Hands over one of each part; asks for input or an authorization when it is told to. */
 const work: WorkFunction = async ({ message, emit, ask }) => {
@@ -70,7 +71,7 @@ function startDialect(
   t: Test,
   options: Parameters<typeof start>[2] = {},
   works: WorkFunction | WorkGenerator = work
-): { runtime: Runtime; dialect: Dialect } {
+): { runtime: ServedRuntime; dialect: Dialect } {
   const negotiate = ({ message }: { message: Parameters<typeof textOf>[0] }) =>
     textOf(message) === 'hello' ? reply('hi') : accepted()
   const { runtime } = start(
@@ -538,7 +539,7 @@ const config03 = {
 const proto03 = { name: 'tasks/t/pushNotificationConfigs/p', pushNotificationConfig: config03.pushNotificationConfig }
 
 /** A runtime with webhooks, and what it was asked for. */
-function pushing(runtime: Runtime, configs: object[] = [config]) {
+function pushing(runtime: ServedRuntime, configs: object[] = [config]) {
   const asked: unknown[] = []
   const answering = (answer: object) => async (params: unknown) => (asked.push(params), answer)
   const operations = {

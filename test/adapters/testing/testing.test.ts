@@ -8,8 +8,8 @@ import { chartMermaid } from '../../../adapters/drawing/mermaid.ts'
 import { chartOf, planFor, type Path, planWith } from '../../../adapters/testing/plan/plan.ts'
 import { testAgent, type Cases } from '../../../adapters/testing/index.ts'
 import { VirtualClock } from '../../../adapters/testing/run/virtual-clock.ts'
-import type { PathKind } from '../../../adapters/testing/plan/cases.ts'
-import { guardBorders, payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
+import { type PathKind, guardBorders } from '../../../adapters/testing/plan/cases.ts'
+import { payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
 import { madeCases } from '../../../adapters/testing/plan/made-cases.ts'
 import { walkChart } from '../../../adapters/testing/run/chart-run.ts'
 import { allDrivers, availableDrivers } from '../../../adapters/testing/run/drivers.ts'
@@ -126,11 +126,11 @@ await t.test('steered messages reach a working chart, and queued ones are no ste
     initial: 'on',
     states: { on: { on: { 'message.received': 'off' } }, off: { type: 'final' } }
   })
-  const steered = await planFor(agentWith(work, { messages: 'steer' }))
+  const steered = await planFor(agentWith(work, { messages: 'deliver' }))
   t.ok(
     steered.paths.some(({ name }) => name === 'opened by "start", then the client says "an answer", which is its end')
   )
-  await testAgent(someWalks(t), agentWith(work, { messages: 'steer' }), {
+  await testAgent(someWalks(t), agentWith(work, { messages: 'deliver' }), {
     drivers: ['in process', 'in process, killed before every step']
   })
   const queued = await planFor(agentWith(work, { messages: 'queue' }))

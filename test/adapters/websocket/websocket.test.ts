@@ -13,7 +13,7 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Authenticate, Principal } from '../../../runtime/access/authentication.ts'
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import { artifact, reply } from '../../../runtime/authoring/words.ts'
-import type { Runtime } from '../../../runtime/runtime.ts'
+import { type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket } from '../../fixtures/servers/raw-socket.ts'
@@ -261,7 +261,7 @@ await t.test('activated extensions are named beside each result, and generations
 await t.test("a disconnected client's calls and streams are aborted", async t => {
   const { runtime } = start(t, { work: obedient })
   const signals: (AbortSignal | undefined)[] = []
-  const watched: Runtime = {
+  const watched: ServedRuntime = {
     ...runtime,
     sendMessage: (params, call) => (signals.push(call?.signal), runtime.sendMessage(params, call)),
     subscribeToTask: (params, call) => (signals.push(call?.signal), runtime.subscribeToTask(params, call))
@@ -391,7 +391,8 @@ await t.test('an unexpected error in a handshake gives 500 without its text, and
       throw new Error('s3cret')
     }
   }
-  const served = await serveRuntime({ ...runtime, settings }, { port: 0, http: false })
+  const broken: ServedRuntime = { ...runtime, settings }
+  const served = await serveRuntime(broken, { port: 0, http: false })
   t.teardown(() => served.close())
   const { status, body } = await answered(t, served.url, ['Origin: https://app.example'])
   t.equal(status, 500)
@@ -545,7 +546,7 @@ async function observed(t: Test, definition: Parameters<typeof serve>[1]) {
   server.on('connection', socket => sockets.push(socket))
   await listening(t, server)
   return {
-    ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30, hastyTurns: Infinity } }, { server })),
+    ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30, advanced: { hastyTurns: Infinity } } }, { server })),
     sockets
   }
 }
@@ -915,7 +916,7 @@ await t.test('a connection stays open if it drains anything in 30 seconds', asyn
 })
 
 await t.test('frames over the rate are refused, and close with 4429 in the third second running', async t => {
-  const { url, clock, commits } = await serve(t, { work: obedient }, { limits: { framesPerSecond: 3 } })
+  const { url, clock, commits } = await serve(t, { work: obedient }, { limits: { advanced: { framesPerSecond: 3 } } })
   const client = await JsonSocket.open(t, url)
   const second = async (frames: number) => {
     clock.increment(1000)

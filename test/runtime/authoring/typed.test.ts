@@ -42,6 +42,7 @@ import {
   userMessage
 } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
+import { servedRuntime } from '../../../runtime/runtime-options.ts'
 
 const card = { name: 'A' }
 const size = z.enum(['small', 'large'])
@@ -548,7 +549,9 @@ await t.test('an agent with a schema for its messages', async t => {
         logger: recordingLogger().logger
       })
       t.teardown(() => runtime.close())
-      return runtime.agentCard([]).capabilities.extensions?.filter(({ uri }) => uri === INPUT_EXTENSION)
+      return servedRuntime(runtime, 'a test')
+        .agentCard([])
+        .capabilities.extensions?.filter(({ uri }) => uri === INPUT_EXTENSION)
     }
     t.match(extensionsOf({ input: order }), [{ params: { schema: { type: 'object', required: ['dish', 'people'] } } }])
     t.match(extensionsOf({ input: byHand, inputJsonSchema: { type: 'integer' } }), [

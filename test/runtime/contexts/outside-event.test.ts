@@ -11,7 +11,7 @@ const message = userMessage('blue')
 const cancel: OutsideEvent = { type: 'task.cancel', taskId }
 const words: OutsideEvent = { type: 'message.received', taskId, message }
 const authorization: OutsideEvent = { type: 'authorization.received', taskId, data: 'granted' }
-const POLICIES: MessagePolicy[] = ['reject', 'steer', 'queue']
+const POLICIES: MessagePolicy[] = ['reject', 'deliver', 'queue']
 
 const START = { type: 'task.start', taskId, input: undefined }
 const ASK = { type: 'work.asked', message: { parts: [] } }
@@ -99,7 +99,7 @@ await t.test('a chart whose guards throw accepts the event, and then fails by th
 await t.test('an accepted event is unchanged, and an early message only gets another type', async t => {
   t.equal(acceptEvent(task([START, ASK]), words, 'reject', 1), words)
   t.equal(acceptEvent(task([START, NEED]), authorization, 'queue', 1), authorization)
-  t.strictSame(acceptEvent(task([START]), words, 'steer', 1), { type: 'message.steered', taskId, message })
+  t.strictSame(acceptEvent(task([START]), words, 'deliver', 1), { type: 'message.steered', taskId, message })
   t.strictSame(acceptEvent(task([START]), words, 'queue', 1), { type: 'message.queued', taskId, message })
 })
 

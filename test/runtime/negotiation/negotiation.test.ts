@@ -468,7 +468,7 @@ await t.test(
       return new Promise<never>(() => {})
     }
     for (const [name, definition] of Object.entries({ bargaining: bargainer(slow), function: { negotiate: slow } })) {
-      const { runtime, clock, log } = start(t, definition, { limits: { negotiationMs: 500 } })
+      const { runtime, clock, log } = start(t, definition, { limits: { advanced: { negotiationMs: 500 } } })
       const refused = refusal(tell(runtime, 'slow'))
       const signal = await until(() => signals.pop())
       clock.increment(499)
@@ -729,7 +729,7 @@ await t.test('a context may leave memory with an open offer, but not while it an
   const { runtime } = start(
     t,
     bargainer(given => (textOf(given.message) === 'wait' ? respond(given) : haggle(given))),
-    { store, limits: { idleContexts: 1 } }
+    { store, limits: { advanced: { idleContexts: 1 } } }
   )
   const to = (contextId: string, ...parts: Part[]) => runtime.sendMessage(say('', { contextId, parts }))
   const made = offerFrom(await to('a', text('mow')))

@@ -220,7 +220,7 @@ await t.test('a chart that waits too long for its actor is too late', async t =>
     initial: 'a',
     states: { a: { on: { 'message.received': 'b' } }, b: { invoke: { src: 'never' } } }
   })
-  const { runtime, clock } = start(t, mover(waits), { limits: { negotiationMs: 1000 } })
+  const { runtime, clock } = start(t, mover(waits), { limits: { advanced: { negotiationMs: 1000 } } })
   const late = refusal(tell(runtime, 'x'))
   await until(() => clock.pending === 1)
   clock.increment(1000)

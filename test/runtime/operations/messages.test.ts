@@ -348,7 +348,7 @@ await t.test("the settings have the servers' limits, and only the given options"
     origins: ['https://example.com'],
     hosts: ['example.com'],
     publicUrl: '',
-    limits: { jsonDepth: 3 }
+    limits: { advanced: { jsonDepth: 3 } }
   }
   const { settings } = start(t, { work: echo }, given).runtime
   t.match(settings, {

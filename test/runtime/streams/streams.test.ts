@@ -70,7 +70,11 @@ await t.test('every event has the next generation, shown only to clients with th
 
 await t.test('a slow reader continues from the log, with each event once and in order', async t => {
   const ready = deferred()
-  const { runtime, store } = start(t, { work: painterOf(500, ready.promise) }, { limits: { bufferedEvents: 4 } })
+  const { runtime, store } = start(
+    t,
+    { work: painterOf(500, ready.promise) },
+    { limits: { advanced: { bufferedEvents: 4 } } }
+  )
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   const slow = runtime.subscribeToTask({ id }, withGenerations)
   const first = await next(slow)
@@ -93,7 +97,11 @@ await t.test('a slow stream reads no more events at a time than it may buffer', 
     readEvents: (scope, taskId, after, limit) => (reads.push(limit), inner.readEvents(scope, taskId, after, limit))
   }
   const ready = deferred()
-  const { runtime } = start(t, { work: painterOf(20, ready.promise) }, { store, limits: { bufferedEvents: 4 } })
+  const { runtime } = start(
+    t,
+    { work: painterOf(20, ready.promise) },
+    { store, limits: { advanced: { bufferedEvents: 4 } } }
+  )
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   const stream = runtime.sendStreamingMessage(say('yes', { taskId: id }))
   t.equal(brief(await next(stream)), 'task:working')
@@ -361,7 +369,7 @@ function assembled(t: Test) {
       pendingSends: new ReleasingMap<never>(),
       connections: new ConnectionNames(),
       takesMessages: false,
-      dedupe: false,
+      deduplicate: false,
       inputModes: inputModesOf(agent.card)
     }
   }

@@ -122,7 +122,7 @@ await t.test('an artifact is refined even if its task is too large to be loaded'
           ? { artifact: `refined ${(await work.artifactToRefine()).artifact.name}` }
           : speaks(work)
     },
-    { limits: { referencedBytes: KILOBYTE, restoredBytes: 6 * KILOBYTE } }
+    { limits: { referencedBytes: KILOBYTE, advanced: { restoredBytes: 6 * KILOBYTE } } }
   )
   const { id } = await ends(runtime, '4k', { contextId: 'c' })
   const { id: unreadable } = await ends(runtime, '9k', { contextId: 'c' })
@@ -147,7 +147,7 @@ await t.test("a principal's works hold a quarter of the loaded bytes until they 
         await work.ask(inputRequired('Go on?'))
       }
     },
-    { limits: { referencedBytes: 10 * KILOBYTE, idleContexts: 100 } }
+    { limits: { referencedBytes: 10 * KILOBYTE, advanced: { idleContexts: 100 } } }
   )
   const of = async (principal: string) => (await ends(runtime, '9k', {}, { principal })).id
   const [annas, bobs] = [await of('anna'), await of('bob')]
@@ -292,7 +292,7 @@ await t.test('after a restart', async t => {
       work.message.referenceTaskIds ? new Promise(() => {}) : speaks(work)
     )
     const store = lastingStore()
-    const before = lives(t, { work }, { store, limits: { referencedTasks: 2000 } })
+    const before = lives(t, { work }, { store, limits: { advanced: { referencedTasks: 2000 } } })
     const ids: string[] = []
     for (let i = 0; i < 10; i += 1) ids.push((await ends(before.runtime, `t${i}`)).id)
     await open(before.runtime, 'refers', {
@@ -300,7 +300,7 @@ await t.test('after a restart', async t => {
     })
     await until(() => seen.length === 11)
     before.die()
-    lives(t, { work }, { store, limits: { referencedTasks: 3 } })
+    lives(t, { work }, { store, limits: { advanced: { referencedTasks: 3 } } })
     await until(() => seen.length === 12)
     t.strictSame(seen.map(({ loaded, unloaded }) => [loaded.length, unloaded.length]).slice(10), [
       [10, 0],
@@ -309,7 +309,7 @@ await t.test('after a restart', async t => {
   })
 
   await t.test('a task that is too large to be read fails alone, and others continue', async t => {
-    const limits = { restoredBytes: 10 * KILOBYTE }
+    const limits = { advanced: { restoredBytes: 10 * KILOBYTE } }
     const life = lives(
       t,
       { work: async ({ message, sleep }) => (await sleep(1000), { artifact: wordsOf(message) }) },
@@ -338,7 +338,7 @@ await t.test('after a restart', async t => {
           return { artifact: 'done' }
         }
       },
-      { limits: { restoredBytes: 10 * KILOBYTE } }
+      { limits: { advanced: { restoredBytes: 10 * KILOBYTE } } }
     )
     const [large, small] = [await open(life.runtime, 'large'), await open(life.runtime, 'small')]
     await rest()
@@ -359,7 +359,7 @@ await t.test('another task that is too large is not read', async t => {
         if (!words.startsWith('x')) await work.readTask(words).catch((error: unknown) => errors.push(error))
       }
     },
-    { limits: { restoredBytes: KILOBYTE } }
+    { limits: { advanced: { restoredBytes: KILOBYTE } } }
   )
   const { id } = await ends(runtime, 'x'.repeat(2 * KILOBYTE))
   await ends(runtime, id)

@@ -24,19 +24,23 @@ import {
 } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket } from '../../../fixtures/servers/served-agent.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
+import { servedRuntime } from '../../../../runtime/runtime-options.ts'
 
 /** An agent that is served, to be parked once. */
 async function parkable(t: Test, definition: Omit<AgentDefinition, 'card'>, store: Store = memoryStore()) {
   const { logger, log } = recordingLogger()
   const infos: string[] = []
   const clock = new TestClock()
-  const runtime = createRuntime({
-    agent: defineAgent({ card: { name: 'Test' }, ...definition }),
-    clock,
-    logger,
-    ids: countingIds(),
-    store
-  })
+  const runtime = servedRuntime(
+    createRuntime({
+      agent: defineAgent({ card: { name: 'Test' }, ...definition }),
+      clock,
+      logger,
+      ids: countingIds(),
+      store
+    }),
+    'a test'
+  )
   const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const client = await JsonSocket.open(t, served.url)

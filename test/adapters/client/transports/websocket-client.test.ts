@@ -355,7 +355,7 @@ await t.test('errors are A2AErrors, as the agent sent them', async t => {
 })
 
 await t.test('leaving the loop of a stream ends it at the server, and not the task', async t => {
-  const { url, runtime } = await serve(t, { work: painter() }, { limits: { streamsPerConnection: 1 } })
+  const { url, runtime } = await serve(t, { work: painter() }, { limits: { advanced: { streamsPerConnection: 1 } } })
   const client = await connected(t, url)
   const { id } = taskIn(await client.sendMessage(say('a boat')))
   for (let round = 0; round < 3; round += 1) {
