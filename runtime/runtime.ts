@@ -215,7 +215,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         lookUpName(services, calls.check('getTask', { id: name }, call).scope, name)
       ),
     roundsBefore: (taskId, call = {}) =>
-      calls.hideErrors('roundsBefore', call, () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
+      calls.hideErrors('roundsBefore', call, () => roundsBefore(services, scopeOf({}, call), taskId, call.budget)),
     messagesBefore: (place, call = {}) =>
       calls.hideErrors('messagesBefore', call, () =>
         messagesBefore(store, { ...scopeOf({}, call), contextId: place.contextId }, place.taskId)

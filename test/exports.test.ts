@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { dirname, join, normalize, relative } from 'node:path'
 import t from 'tap'
+import { compilerOutput } from './fixtures/guides/compiled-guide.ts'
+import { runBare } from './fixtures/processes/bare-process.ts'
 
 interface Exported {
   readonly name: string
@@ -181,4 +183,84 @@ await t.test('every public export has a docstring', async t => {
       `${name} of ${file}`
     )
   }
+})
+
+await t.test('no subpath loads an optional package when it is imported, but those that are named for one', async t => {
+  const { peerDependenciesMeta } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    peerDependenciesMeta: Record<string, unknown>
+  }
+  const hooks = `const absent = ${JSON.stringify(Object.keys(peerDependenciesMeta))}
+export const resolve = (name, context, next) => {
+  if (absent.some(peer => name === peer || name.startsWith(peer + '/'))) throw new Error('It loads ' + name)
+  return next(name, context)
+}`
+  const named = ['./react', './a2a-sdk', './grpc']
+  for (const [subpath, file] of sources) {
+    const url = new URL(`../${file.replace('.ts', '.js')}`, import.meta.url).href
+    const loading = runBare(
+      '--input-type=module',
+      '-e',
+      `import { register } from 'node:module'
+register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}))
+await import(${JSON.stringify(url)})`
+    )
+    if (named.includes(subpath)) await t.rejects(loading, { message: /It loads / }, subpath)
+    else await t.resolves(loading, subpath)
+  }
+})
+
+await t.test('declarations of a module can name what the functions of the package give', async t => {
+  const folder = t.testdir({
+    'tsconfig.json': JSON.stringify({
+      extends: relative(t.testdirName, 'tsconfig.json'),
+      compilerOptions: { rootDir: '.', outDir: 'out', declaration: true, declarationMap: false, sourceMap: false },
+      include: ['*.ts']
+    }),
+    'module.ts': `
+import * as root from 'taskchart'
+import { delegate, remoteAgent } from 'taskchart/delegation'
+import { anyOf, apiKey, bearerJwt } from 'taskchart/auth'
+import { inspect } from 'taskchart/inspector'
+import { artifactVersions, connect, conversation, foldTask, negotiate, offerIn, questionOf, watchTask, type AgentClient, type Task } from 'taskchart/client'
+import { cardHandler, dialect01, dialect03, httpHandler, metricsText, serve, webhooks } from 'taskchart/http'
+import { postgresStore } from 'taskchart/postgres'
+import { sqliteStore } from 'taskchart/store'
+import { agentTests, proveAgent } from 'taskchart/testing'
+
+export const words = () => [
+  root.progress('x'), root.artifact('x'), root.failed('x'), root.rejected('x'), root.reply('x'), root.declined('x'),
+  root.accepted({ euros: 1 }), root.offer({ euros: 1 }), root.inputRequired('x'), root.authRequired('x'), root.text('x')
+] as const
+export async function* work({ message, step }: root.WorkArguments) {
+  yield root.progress(root.textOf(message))
+  const login = yield* root.authRequired('Log in.')
+  await step('pay', ({ idempotencyKey }) => idempotencyKey)
+  return 'data' in login ? { artifact: 'x' } : root.failed('x')
+}
+export const chart = root.setupWork({
+  types: { context: root.typed<{ choices: root.ArtifactChoice[] }>(), events: root.typed<root.AuthorizationReceived>() },
+  actors: { pay: root.fromPromise<string>(async () => 'x'), readArtifact: root.readArtifact, taskCompleted: root.taskCompleted }
+}).createMachine({
+  context: ({ input }) => ({ choices: root.artifactChoices(input) }),
+  initial: 'done',
+  states: { done: { type: 'final' } },
+  output: () => ({ artifact: 'x' })
+})
+export const properties = { 'it ends': root.propertiesOf(chart).eventually('done') }
+export const haggling = root.setupNegotiation({}).createMachine({})
+export const negotiated = (terms: root.StandardSchema<{ euros: number }>) => root.negotiation({ terms, respond: ({ standing }) => (standing ? root.accepted() : root.offer({ euros: 1 })) })
+export const agent = root.defineAgent({ card: { name: 'A' }, work: chart })
+export const runtime = () => root.createRuntime({ agent, authenticate: anyOf(apiKey({} as never), bearerJwt({ jwks: { keys: [] } } as never)) })
+export const watched = (runtime: root.Runtime) => [runtime.health(), runtime.metrics, runtime.observe({}), runtime.listTasks({})] as const
+export const served = (runtime: root.Runtime) => [serve(runtime), httpHandler(runtime), cardHandler(runtime, { interfaces: [] }), dialect01(runtime), dialect03(runtime), metricsText(runtime), webhooks(), inspect()] as const
+export const stores = () => [sqliteStore('x'), postgresStore('x')] as const
+export const client = () => connect('ws://localhost')
+export const shown = (agent: AgentClient, task: Task) => [conversation(agent), watchTask(agent, 't'), questionOf(task), artifactVersions(), foldTask(task, { task })] as const
+export const offered = (message: root.Message) => [offerIn(message), negotiate({ propose: {} })] as const
+export const remote = remoteAgent('http://localhost')
+export const relayed = (work: root.WorkArguments) => delegate(work, remote, 'x')
+export const tests = () => [agentTests(agent), proveAgent(agent)] as const
+`
+  })
+  t.equal(await compilerOutput(folder), '')
 })

@@ -48,9 +48,9 @@ export interface CallContext {
    */
   readonly taskName?: TaskName | undefined
   /** Called with the generation of each event of a stream, just before the stream gives it. */
-  readonly numbered?: ((generation: number) => void) | undefined
+  readonly onGeneration?: ((generation: number) => void) | undefined
   /** Called before a large answer, or a large first item of a stream, is read. Default: no wait. */
-  readonly room?: Budget | undefined
+  readonly budget?: Budget | undefined
   /** Ends the wait and the stream; never the task (§3.5.2). */
   readonly signal?: AbortSignal | undefined
   /** Trace context of the call. Default: the active one. Ignored if the runtime does not trace. */

@@ -39,7 +39,7 @@ export interface Admitted<Params> {
   readonly taskName: CallContext['taskName']
   /** The version of A2A for its webhooks. */
   readonly dialect: string
-  readonly numbered: CallContext['numbered']
+  readonly numbered: CallContext['onGeneration']
   readonly budget: Budget | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
@@ -75,8 +75,8 @@ export function admit<Name extends OperationName>(
     conditions,
     taskName: call.taskName,
     dialect: call.dialect ?? PROTOCOL_VERSION,
-    numbered: call.numbered,
-    budget: call.room,
+    numbered: call.onGeneration,
+    budget: call.budget,
     signal: call.signal,
     trace: call.trace
   }

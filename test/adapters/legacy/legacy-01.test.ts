@@ -490,7 +490,7 @@ await t.test('the rounds of an id are limited by the number and bytes of referen
   let rooms = 0
   const { dialect: large } = startDialect(t, { limits: { advanced: { referencedTasks: 2 } } })
   for (const text of ['a', 'b', 'c']) await call(large, 'tasks/send', sending('r', text + 'x'.repeat(500_000)))
-  await call(large, 'tasks/get', { id: 'r' }, { room: () => void (rooms += 1) })
+  await call(large, 'tasks/get', { id: 'r' }, { budget: () => void (rooms += 1) })
   t.equal(rooms, 1, 'a large answer waits for its turn')
 
   const store = memoryStore()
