@@ -12,13 +12,13 @@ import { createElement } from 'react'
 import { renderToString } from 'react-dom/server'
 import { createRuntime, defineAgent, text } from 'taskchart'
 import { modelWork } from 'taskchart/ai'
-import { cardSigner, cardVerifier } from 'taskchart/cards'
+import { cardSigner, cardVerifier } from 'taskchart/auth'
 import { connect } from 'taskchart/client'
 import { grpc } from 'taskchart/grpc'
 import { serve } from 'taskchart/http'
 import { openTelemetry } from 'taskchart/opentelemetry'
 import { useAgent, useConversation } from 'taskchart/react'
-import { sqliteStore } from 'taskchart/sqlite'
+import { sqliteStore } from 'taskchart/store'
 
 const message = words => ({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [text(words)] } })
 const versionOf = name => JSON.parse(readFileSync(`node_modules/${name}/package.json`, 'utf8')).version

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { answerOf, defineAgent, fromPromise, progress, propertiesOf, setupWork, text, typed } from 'taskchart'
+import { dataOf, defineAgent, fromPromise, progress, propertiesOf, setupWork, text, typed } from 'taskchart'
 import { assign, emit } from 'xstate'
 import { z } from 'zod'
 
@@ -26,7 +26,7 @@ const barista = setupWork({
     asking: {
       tags: 'input-required',
       meta: { prompt: 'Small or large?', schema: size },
-      on: { 'message.received': { target: 'brewing', actions: assign({ size: ({ event }) => answerOf(event, size) }) } }
+      on: { 'message.received': { target: 'brewing', actions: assign({ size: ({ event }) => dataOf(event, size) }) } }
     },
     brewing: {
       entry: emit(({ context }) => progress(`Brewing a ${context.size} one.`)),

@@ -1,8 +1,6 @@
 import {
-  artifactToRefine,
   defineAgent,
   failed,
-  prerequisites,
   progress,
   rejected,
   text,
@@ -64,7 +62,7 @@ const BASIS = /\bbased on [^,.]*|\bto (?:the|my) (?:flight|hotel|snowmobile|spa)
 /** The tasks that a booking is based on, once they are done. */
 async function basisOf(work: WorkArguments): Promise<Task[]> {
   const [basis] = BASIS.exec(textOf(work.message)) ?? []
-  if (work.message.referenceTaskIds?.length || basis === undefined) return prerequisites(work)
+  if (work.message.referenceTaskIds?.length || basis === undefined) return work.prerequisites()
   const messages = await work.history(500)
   const opened = messages.filter(({ taskId }, at) => messages.findIndex(other => other.taskId === taskId) === at)
   const place = /\btask (\d+)\b/i.exec(basis)?.[1]
@@ -73,7 +71,7 @@ async function basisOf(work: WorkArguments): Promise<Task[]> {
       ? opened.filter(message => offerIn(message)?.asked.test(basis))
       : opened.slice(Number(place) - 1, Number(place))
   const taskId = meant.length === 1 ? meant[0]?.taskId : undefined
-  return [await work.completed(taskId ?? (await artifactToRefine(work, { what: 'booking' })).taskId)]
+  return [await work.completed(taskId ?? (await work.artifactToRefine({ what: 'booking' })).taskId)]
 }
 
 /** What a message asks for, apart from what that is based on. */

@@ -1,7 +1,6 @@
 import {
   accepted,
   artifactChoices,
-  chosenArtifact,
   defineAgent,
   file,
   fromPromise,
@@ -59,7 +58,7 @@ const painter = setupWork({
     takeWish: assign(({ context: { colour }, event }) => ({ colour: colourIn(textOf(event.message)) ?? colour })),
     takeChoice: assign(({ context: { choices }, event }) => ({
       isAgain: true,
-      choices: [chosenArtifact(choices, event.message) ?? choices].flat()
+      choices: artifactChoices(choices, event.message)
     }))
   }
 }).createMachine({

@@ -17,63 +17,43 @@ export {
   textOf
 } from './authoring/words.ts'
 export { authRequired, inputRequired } from './authoring/questions.ts'
-export { answerOf, dataOf } from './authoring/input-schema.ts'
+export { dataOf } from './authoring/input-schema.ts'
 export { negotiation } from './negotiation/negotiation.ts'
 export { setupNegotiation } from './negotiation/respond-chart.ts'
 export { defineAgent } from './agent/define-agent.ts'
-export { artifactChoices, chosenArtifact, whichArtifact } from './authoring/artifact-choices.ts'
-export { artifactToRefine, readArtifact, refined, fromPromise } from './work/refining.ts'
-export { prerequisites, taskCompleted } from './work/awaited-tasks.ts'
+export { artifactChoices, whichArtifact } from './authoring/artifact-choices.ts'
+export { readArtifact, refined, fromPromise } from './work/refining.ts'
+export { taskCompleted } from './work/awaited-tasks.ts'
 export { setupWork, typed } from './authoring/setup-work.ts'
 export { propertiesOf } from '../machines/properties/properties-of.ts'
 export { createRuntime } from './runtime.ts'
-export { memoryStore } from './store/memory/memory-store.ts'
-export { A2AError, isA2AError } from '../machines/protocol/errors.ts'
+export { A2AError } from '../machines/protocol/errors.ts'
 
 export type { Agent, AgentDefinition, WorkChart } from './agent/define-agent.ts'
+export type { AgentDescription } from './agent/described-card.ts'
 export type { Property } from '../machines/properties/properties.ts'
-export type { ArtifactChoice, WhichArtifactOptions, ArtifactReference } from './authoring/artifact-choices.ts'
-export type { AgentDescription, ExtendedCard } from './agent/described-card.ts'
-export type {
-  Authenticate,
-  Caller,
-  Credentials,
-  Principal,
-  AuthorizationRequest,
-  Authorize
-} from './access/authentication.ts'
+export type { PropertyWords } from '../machines/properties/properties-of.ts'
+export type { Term } from '../machines/properties/terms.ts'
+export type { ArtifactChoice } from './authoring/artifact-choices.ts'
+export type { Authenticate, Authorize, Caller, Principal } from './access/authentication.ts'
 export type { CallContext } from './access/call-context.ts'
+export type { LimitChanges } from './access/limits.ts'
 export type { Clock } from './ports/clock.ts'
-export type { PromiseArguments, Refinement, RefiningOptions } from './work/refining.ts'
-export type { DataToErase } from './operations/tasks.ts'
-export type { Ids } from './ports/ids.ts'
-export type { LimitChanges, Limits, Quota } from './access/limits.ts'
 export type { Logger } from './ports/logger.ts'
-export type { NegotiateFunction, NegotiationArguments } from './negotiation/per-message.ts'
-export type { Negotiation, NegotiationOptions } from './negotiation/negotiation.ts'
-export type { OpenOffer, NegotiationAnswer, RespondArguments } from './negotiation/respond-chart.ts'
-export type { Runtime } from './runtime.ts'
-export type { RuntimeOptions } from './runtime-options.ts'
+export type { StandardSchema } from './ports/standard-schema.ts'
+export type { PromiseArguments } from './work/refining.ts'
+export type { NegotiateFunction } from './negotiation/per-message.ts'
+export type { Negotiation } from './negotiation/negotiation.ts'
+export type { NegotiationAnswer, OpenOffer, RespondArguments } from './negotiation/respond-chart.ts'
+export type { Runtime, RuntimeOptions } from './runtime-options.ts'
 export type { WorkMeta } from './authoring/setup-work.ts'
 export type { WorkTag } from './authoring/question-guards.ts'
 export type { AuthorizationReceived, MessageReceived } from './authoring/input-schema.ts'
-export type { Migrate, StoredWork } from './snapshots/restored-task.ts'
-export type { RecoveryType, RestartOption, MessagePolicy } from './agent/policies.ts'
-export type { Tenant, TenantOptions } from './access/tenants.ts'
-export type { Retention } from './store/retention.ts'
-export type {
-  ReceivedMessage,
-  WorkStepArguments,
-  Step,
-  StepArguments,
-  WorkArguments,
-  EarlierArtifact,
-  WorkInput
-} from './authoring/work-arguments.ts'
+export type { StepArguments, WorkArguments, WorkInput } from './authoring/work-arguments.ts'
+export type { EarlierArtifact } from './authoring/artifact-choices.ts'
 export type { WorkFunction, WorkGenerator } from './work/function-work.ts'
-export type { Authorization, Question, QuestionOptions } from './authoring/questions.ts'
+export type { Authorization, Question } from './authoring/questions.ts'
 export type { SignCard } from './agent/signed-cards.ts'
-export type { StandardSchema } from './ports/standard-schema.ts'
 export type {
   Accepted,
   ArtifactWords,
@@ -89,14 +69,13 @@ export type {
   WorkWords
 } from './authoring/words.ts'
 export type { ErrorCode } from '../machines/protocol/errors.ts'
-export type { AgentCard, AgentExtension, AgentInterface, AgentSkill } from '../machines/protocol/card.ts'
+export type { AgentCard, AgentInterface, AgentSkill } from '../machines/protocol/card.ts'
 export type {
   Artifact,
   ListTasksResponse,
   SendMessageResponse,
   StreamResponse,
-  Task,
-  TaskStatus
+  Task
 } from '../machines/protocol/objects.ts'
 export type { Message, Part } from '../machines/protocol/parts.ts'
 export type { RequestDetails } from '../machines/protocol/requests.ts'

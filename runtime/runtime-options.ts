@@ -1,5 +1,14 @@
+import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import { isObject } from '../machines/protocol/codec/json.ts'
+import type { Task } from '../machines/protocol/objects.ts'
+import type {
+  OperationName,
+  OperationRequests,
+  OperationResults,
+  StreamingName
+} from '../machines/protocol/operations.ts'
 import type { Authenticate, Authorize, Principal } from './access/authentication.ts'
+import type { CallContext } from './access/call-context.ts'
 import type { CallScheduler } from './access/call-scheduler.ts'
 import type { LimitChanges, Limits } from './access/limits.ts'
 import { type Metering, RejectedRequests } from './access/quotas.ts'
@@ -10,11 +19,14 @@ import type { Capabilities } from './agent/capabilities.ts'
 import type { Agent } from './agent/define-agent.ts'
 import type { SignCard } from './agent/signed-cards.ts'
 import type { Extensions } from './authoring/extensions.ts'
+import type { Observation, Observer } from './contexts/observers.ts'
 import type { Cluster } from './operations/cluster.ts'
+import type { KeyEntry } from './operations/keyed-messages.ts'
+import type { DataToErase } from './operations/tasks.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Ids } from './ports/ids.ts'
 import type { Logger } from './ports/logger.ts'
-import type { WebhookSender } from './ports/webhook-sender.ts'
+import type { WebhookBodyWriter, WebhookSender } from './ports/webhook-sender.ts'
 import { namedHosts, namedOrigins } from './primitives/authority.ts'
 import {
   A_CLOCK,
@@ -30,15 +42,18 @@ import {
   withMethods,
   A_TELEMETRY
 } from './primitives/options.ts'
+import type { Health } from './runtime-metrics.ts'
 import type { Retention } from './store/retention.ts'
+import type { Scope } from './store/rows.ts'
 import type { Store } from './store/store.ts'
-import type { Counters } from './telemetry/counters.ts'
+import type { HistoryReader } from './streams/task-stream.ts'
+import type { Counters, MetricSource } from './telemetry/counters.ts'
 import type { Telemetry } from './telemetry/telemetry.ts'
 
 /** Options of a runtime. Only `agent` is required. */
 export interface RuntimeOptions {
   readonly agent: Agent
-  /** Default `memoryStore()`. */
+  /** Default a store in memory. */
   readonly store?: Store
   readonly clock?: Clock
   readonly ids?: Ids
@@ -51,7 +66,7 @@ export interface RuntimeOptions {
    * Deduplicates messages: a resent message with the same messageId gets the answer of the first. Default: only for
    * clients that activate the reliability extension, because others may use one messageId for many messages.
    */
-  readonly dedupe?: boolean
+  readonly deduplicate?: boolean
   /** Identifies callers. Without it every caller is `anonymous`, and servers listen on loopback addresses only. */
   readonly authenticate?: Authenticate
   /** Decides whether a caller may run an operation. Default: every operation is allowed, on the caller's own data. */
@@ -71,12 +86,12 @@ export interface RuntimeOptions {
   /** The URL for the card, if it is not the server's own, for example behind a proxy. Takes precedence over `hosts`. */
   readonly publicUrl?: string
   /**
-   * Signs the card and extended cards, each once: `cardSigner({ key })` of `taskchart/cards`. Default: cards are not
+   * Signs the card and extended cards, each once: `cardSigner({ key })` of `taskchart/auth`. Default: cards are not
    * signed.
    */
   readonly signCard?: SignCard
   /**
-   * Posts updates of tasks to webhooks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered.
+   * Posts updates of tasks to webhooks: `webhooks()` of `taskchart/http`. Default: push notifications are not offered.
    */
   readonly push?: WebhookSender
   /** The cluster whose node the runtime is. Default: it has the store alone. */
@@ -92,24 +107,21 @@ export interface RuntimeOptions {
 
 const OPTIONS: OptionKinds<RuntimeOptions> = {
   agent: [isAgent, 'what defineAgent gives: createRuntime({ agent: defineAgent({ card, work }) })'],
-  store: withMethods(
-    ['commit', 'loadContext', 'readTask'],
-    'a store: memoryStore(), or sqliteStore(file) of taskchart/sqlite'
-  ),
+  store: withMethods(['commit', 'loadContext', 'readTask'], 'a store, such as sqliteStore(file) of taskchart/store'),
   clock: A_CLOCK,
   ids: functionFor('a function that gives a new id at each call'),
   logger: A_LOGGER,
   limits: objectSuchAs('{ tasksPerContext: 100 }'),
   retention: objectSuchAs('{ endedTasksMs: 86_400_000 }'),
-  dedupe: TRUE_OR_FALSE,
+  deduplicate: TRUE_OR_FALSE,
   authenticate: functionFor('a function that identifies the caller: ({ headers }) => ({ id })'),
   authorize: functionFor('a function that decides who may call: ({ operation, principal, claims }) => true'),
   tenants: objectSuchAs("{ acme: { members: ['alice'] } }"),
   origins: textsSuchAs("['https://app.example']"),
   hosts: textsSuchAs("['agent.example']"),
   publicUrl: textSuchAs("'https://agent.example/'"),
-  signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/cards'),
-  push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/push'),
+  signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/auth'),
+  push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/http'),
   cluster: withMethods(['join'], 'a cluster, with the method join'),
   telemetry: A_TELEMETRY,
   observeProperties: TRUE_OR_FALSE
@@ -117,7 +129,7 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
 
 /** What to write for options that are those of the command, or of another function. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  db: "store: sqliteStore('agent.db'), of taskchart/sqlite, or store: await postgresStore('postgres://…'), of taskchart/postgres",
+  db: "store: sqliteStore('agent.db'), of taskchart/store, or store: await postgresStore('postgres://…'), of taskchart/postgres",
   port: 'serve(runtime, { port }), of taskchart/http',
   host: 'serve(runtime, { host }), of taskchart/http',
   card: 'agent: defineAgent({ card, work })',
@@ -134,9 +146,10 @@ export function checkRuntimeOptions(options: unknown): void {
     throw new TypeError('agent is missing: createRuntime({ agent: defineAgent({ card, work }) }).')
 }
 
-/** Throws TypeError for a value that is no runtime, with what to write. */
-export function checkRuntime(given: unknown, taker: string): void {
-  if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return
+/** A runtime as its servers see it. Throws TypeError for a value that is no runtime, with what to write. */
+export function servedRuntime(given: unknown, taker: string): ServedRuntime {
+  if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings']))
+    return given as unknown as ServedRuntime
   throw new TypeError(
     `${taker} takes a runtime, not ${isAgent(given) ? 'an agent' : kindOf(given)}: ${taker}(createRuntime({ agent })).`
   )
@@ -153,6 +166,85 @@ export function checkAgent(given: unknown, taker: string): void {
 /** Whether a value is an agent, including one from another copy of this package. */
 function isAgent(given: unknown): given is Agent {
   return isObject(given) && isObject(given['card']) && isObject(given['restart']) && Array.isArray(given['extensions'])
+}
+
+type RuntimeOperations = {
+  [Name in OperationName]: (
+    params: OperationRequests[Name],
+    call?: CallContext
+  ) => Name extends StreamingName
+    ? AsyncGenerator<OperationResults[Name], void, undefined>
+    : Promise<OperationResults[Name]>
+}
+
+/**
+ * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire
+ * JSON, and answers with wire JSON or a stream of it. Errors are `A2AError`s.
+ */
+export interface Runtime extends RuntimeOperations {
+  /**
+   * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work.
+   * It is stored until the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the
+   * task waits for no authorization, InvalidParams if the data is invalid.
+   */
+  authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
+  /** Whether the runtime can serve calls now: what `/readyz` of its servers answers. Reads memory only. */
+  health(): Health
+  /**
+   * Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/http` or an exporter of
+   * yours.
+   */
+  readonly metrics: MetricSource
+  /**
+   * Erases everything of a context, or of a principal without `contextId`; `false` if there was nothing. Live tasks
+   * stop first, as if canceled: open streams and waiting calls end with TaskNotFound. During the erasure, requests for
+   * the data wait, and requests for a new context of the principal are refused with Overloaded. If the store fails, it
+   * rejects, and the tasks resume.
+   */
+  erase(data: DataToErase): Promise<boolean>
+  /**
+   * Adds an observer, which is called for each context in memory, then for each that enters or leaves memory, and for
+   * all commits. It is for inspectors, and costs nothing without observers.
+   */
+  observe(observer: Observer): Observation
+  /** Resolves when everything decided so far is committed and published. Servers wait for it before they close. */
+  settled(): Promise<void>
+  /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
+  close(): Promise<void>
+}
+
+/** A runtime as its servers see it. Every runtime is one; the members that are added here are not for users. */
+export interface ServedRuntime extends Runtime {
+  /**
+   * Finds what a caller's own key for a task refers to (`CallContext.key`): its newest task, the agent's answer without
+   * a task, or that there is no answer yet; `undefined` for an unknown key. Does not call `authorize`.
+   */
+  findByKey(name: string, call?: CallContext): Promise<KeyEntry | undefined>
+  /**
+   * Reads what came before a task or an answer: earlier tasks and messages. Use it only for what another operation has
+   * given to the caller, because it does not call `authorize`.
+   */
+  readHistory<T>(call: CallContext, read: (store: HistoryReader, scope: Scope) => Promise<T>): Promise<T>
+  /**
+   * The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does
+   * not exist.
+   */
+  agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
+  /**
+   * The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that
+   * fails.
+   */
+  signedCard(
+    interfaces: readonly AgentInterface[],
+    tenant?: string,
+    change?: (card: AgentCard) => AgentCard
+  ): Promise<AgentCard>
+  /**
+   * Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it.
+   */
+  writesWebhooks(version: string, writing: WebhookBodyWriter): void
+  /** Settings for servers of this runtime. */
+  readonly settings: Settings
 }
 
 /** Settings for servers of a runtime. */

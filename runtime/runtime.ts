@@ -1,12 +1,4 @@
-import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
-import type { Task } from '../machines/protocol/objects.ts'
-import {
-  type OperationName,
-  type OperationRequests,
-  type OperationResults,
-  OPERATIONS,
-  type StreamingName
-} from '../machines/protocol/operations.ts'
+import { OPERATIONS } from '../machines/protocol/operations.ts'
 import {
   type CallContext,
   type UncheckedCall,
@@ -24,120 +16,40 @@ import { contextLogic } from './contexts/context-logic.ts'
 import { ContextRegistry } from './contexts/context-registry.ts'
 import { RuntimeState } from './contexts/dependencies.ts'
 import { runtimeClosing } from './contexts/errors.ts'
-import { type Observation, type Observer, Observers } from './contexts/observers.ts'
+import { Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { Admission } from './operations/admission.ts'
 import { deliverAuthorization } from './operations/deliver.ts'
 import type { OperationServices } from './operations/dependencies.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
-import { findByKey, type KeyEntry } from './operations/keyed-messages.ts'
+import { findByKey } from './operations/keyed-messages.ts'
 import { memberOf } from './operations/member.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
 import { inputModesOf, sendMessage, sendStreamingMessage } from './operations/send-message.ts'
-import {
-  cancelTask,
-  type DataToErase,
-  erase,
-  erasureOf,
-  getTask,
-  listTasks,
-  subscribeToTask
-} from './operations/tasks.ts'
+import { cancelTask, erase, erasureOf, getTask, listTasks, subscribeToTask } from './operations/tasks.ts'
 import { systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
-import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { PropertyWatch } from './property-watch.ts'
-import { type Health, healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
-import { checkRuntimeOptions, type RuntimeOptions, type Settings, settingsOf } from './runtime-options.ts'
+import { healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
+import {
+  checkRuntimeOptions,
+  type Runtime,
+  type RuntimeOptions,
+  type ServedRuntime,
+  settingsOf
+} from './runtime-options.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { RetryingReads } from './store/retrying-reads.ts'
-import type { Scope } from './store/rows.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
-import type { HistoryReader } from './streams/task-stream.ts'
-import { Counters, type MetricSource } from './telemetry/counters.ts'
+import { Counters } from './telemetry/counters.ts'
 import { callAttributes, runInSpan, type SpannedCall, spannedStream } from './telemetry/spans.ts'
 import type { Telemetry, TelemetrySpan } from './telemetry/telemetry.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
 import { CleanupTracker, TaskLoads } from './work/task-loads.ts'
-
-type RuntimeOperations = {
-  [Name in OperationName]: (
-    params: OperationRequests[Name],
-    call?: CallContext
-  ) => Name extends StreamingName
-    ? AsyncGenerator<OperationResults[Name], void, undefined>
-    : Promise<OperationResults[Name]>
-}
-
-/**
- * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire
- * JSON, and answers with wire JSON or a stream of it. Errors are `A2AError`s.
- */
-export interface Runtime extends RuntimeOperations {
-  /**
-   * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work.
-   * It is stored until the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the
-   * task waits for no authorization, InvalidParams if the data is invalid.
-   */
-  authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
-  /**
-   * Finds what a caller's own key for a task refers to (`CallContext.key`): its newest task, the agent's answer without
-   * a task, or that there is no answer yet; `undefined` for an unknown key. Does not call `authorize`.
-   */
-  findByKey(name: string, call?: CallContext): Promise<KeyEntry | undefined>
-  /**
-   * Reads what came before a task or an answer: earlier tasks and messages. Use it only for what another operation has
-   * given to the caller, because it does not call `authorize`.
-   */
-  readHistory<T>(call: CallContext, read: (store: HistoryReader, scope: Scope) => Promise<T>): Promise<T>
-  /**
-   * The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does
-   * not exist.
-   */
-  agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
-  /**
-   * The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that
-   * fails.
-   */
-  signedCard(
-    interfaces: readonly AgentInterface[],
-    tenant?: string,
-    change?: (card: AgentCard) => AgentCard
-  ): Promise<AgentCard>
-  /**
-   * Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it.
-   */
-  writesWebhooks(version: string, writing: WebhookBodyWriter): void
-  /** Whether the runtime can serve calls now: what `/readyz` of its servers answers. Reads memory only. */
-  health(): Health
-  /**
-   * Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/metrics` or an exporter of
-   * yours.
-   */
-  readonly metrics: MetricSource
-  /** Settings for servers of this runtime. */
-  readonly settings: Settings
-  /**
-   * Erases everything of a context, or of a principal without `contextId`; `false` if there was nothing. Live tasks
-   * stop first, as if canceled: open streams and waiting calls end with TaskNotFound. During the erasure, requests for
-   * the data wait, and requests for a new context of the principal are refused with Overloaded. If the store fails, it
-   * rejects, and the tasks resume.
-   */
-  erase(data: DataToErase): Promise<boolean>
-  /**
-   * Adds an observer, which is called for each context in memory, then for each that enters or leaves memory, and for
-   * all commits. It is for inspectors, and costs nothing without observers.
-   */
-  observe(observer: Observer): Observation
-  /** Resolves when everything decided so far is committed and published. Servers wait for it before they close. */
-  settled(): Promise<void>
-  /** Stops the actors and closes the store. Waiting calls and open streams end with Overloaded. May be called twice. */
-  close(): Promise<void>
-}
 
 /**
  * Runs an agent, and resumes the tasks in its store. Throws RangeError for an invalid limit or retention, TypeError for
@@ -145,7 +57,15 @@ export interface Runtime extends RuntimeOperations {
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
   checkRuntimeOptions(options)
-  const { agent, store = memoryStore(), ids = randomIds, dedupe = false, authenticate, authorize, telemetry } = options
+  const {
+    agent,
+    store = memoryStore(),
+    ids = randomIds,
+    deduplicate = false,
+    authenticate,
+    authorize,
+    telemetry
+  } = options
   const clock = withLongTimers(options.clock ?? options.cluster?.clock ?? systemClock)
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const limits = limitsWith(options.limits)
@@ -233,7 +153,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ids,
     limits,
     metering,
-    dedupe,
+    deduplicate,
     pendingSends: new ReleasingMap<never>(),
     connections: new ConnectionNames(),
     takesMessages: agent.messages !== 'reject',
@@ -279,7 +199,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   contexts.resume()
   webhooks?.start()
 
-  const runtime: Runtime = {
+  const runtime: ServedRuntime = {
     sendMessage: (params, call = {}) => calls.answer('sendMessage', params, call, sendMessage),
     sendStreamingMessage: (params, call = {}) =>
       calls.stream('sendStreamingMessage', params, call, sendStreamingMessage),
@@ -342,13 +262,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   return telemetry ? tracedRuntime(runtime, telemetry) : runtime
 }
 
-export type { RuntimeOptions }
-
 /**
  * A runtime with a span of kind `server` for each call, in the trace of the call, else below the active span. The span
  * lasts as long as the caller waits, or reads the stream. Tasks that the call opens belong to its trace.
  */
-function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
+function tracedRuntime(runtime: ServedRuntime, telemetry: Telemetry): ServedRuntime {
   const operations: UncheckedOperations = runtime
   const spannedCall = (method: string, params: unknown, { binding, trace, signal }: CallContext): SpannedCall => ({
     begin: () =>

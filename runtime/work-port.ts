@@ -1,6 +1,6 @@
 /**
  * What adapters use of agents' work beside the public words: the steps of a chart, its questions, its run and its
- * stored form. Tests of charts, drawings, delegation and `taskchart replay` are made of it.
+ * stored form, and the store in memory. Tests of charts, drawings, delegation and `taskchart replay` are made of it.
  */
 export { namedArtifacts } from './authoring/artifact-choices.ts'
 export { publishedSchema } from './authoring/input-schema.ts'
@@ -9,6 +9,7 @@ export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
 export { dryRunRestore } from './contexts/restore-dry-run.ts'
 export { opinionOf } from './negotiation/bargaining.ts'
 export { checkedTerms } from './negotiation/negotiation.ts'
+export { memoryStore } from './store/memory/memory-store.ts'
 export { validateValue } from './ports/standard-schema.ts'
 export { jsonLoss } from './primitives/json.ts'
 export { validateAnswer, promptedQuestion, isClientInput, openQuestion, reasonIn } from './work/chart-question.ts'
@@ -19,7 +20,8 @@ export { createActor, emit, promiseLogic } from './xstate/library.ts'
 export { directedActor, isEndless, pureStart, pureStep, sendsSnapshots, withStepLimit } from './xstate/pure-step.ts'
 export { writtenConfig } from './xstate/state-nodes.ts'
 export { chartVersion, FROM_START, UNKNOWN } from './xstate/transition-counter.ts'
-export type { WorkEnd } from './authoring/work-arguments.ts'
+export type { MessagePolicy } from './agent/policies.ts'
+export type { ReceivedMessage, WorkEnd, WorkStepArguments } from './authoring/work-arguments.ts'
 export type { ActorHost } from './commits/actor-host.ts'
 export type { Outlook, RestoreVerdict } from './contexts/restore-dry-run.ts'
 export type { SavedTask } from './snapshots/snapshot-text.ts'

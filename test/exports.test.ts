@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { dirname, join, normalize, relative } from 'node:path'
 import t from 'tap'
+import { compilerOutput } from './fixtures/guides/compiled-guide.ts'
+import { runBare } from './fixtures/processes/bare-process.ts'
 
 interface Exported {
   readonly name: string
@@ -13,44 +15,37 @@ interface Exported {
 const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types: string }>> = {
   '.': {
     values: `
-      A2AError accepted answerOf artifact artifactChoices artifactToRefine authRequired chosenArtifact createRuntime data dataOf
-      declined defineAgent failed file fromPromise inputRequired isA2AError memoryStore negotiation offer prerequisites progress
-      propertiesOf readArtifact refined rejected reply setupNegotiation setupWork taskCompleted text textOf typed
-      whichArtifact
+      A2AError accepted artifact artifactChoices authRequired createRuntime data dataOf declined defineAgent
+      failed file fromPromise inputRequired negotiation offer progress propertiesOf readArtifact refined rejected
+      reply setupNegotiation setupWork taskCompleted text textOf typed whichArtifact
     `,
     types: `
-      Accepted Agent AgentCard AgentDefinition AgentDescription AgentExtension AgentInterface AgentSkill Artifact ArtifactChoice
-      ArtifactReference ArtifactWords Authenticate Authorization AuthorizationReceived AuthorizationRequest Authorize CallContext
-      Caller Clock Credentials DataToErase Declined EarlierArtifact ErrorCode ExtendedCard Failed Ids LimitChanges Limits
-      ListTasksResponse Logger Message MessagePolicy MessageReceived Migrate NegotiateFunction Negotiation NegotiationAnswer
-      NegotiationArguments NegotiationOptions Offered OpenOffer Part Principal ProducedArtifact Progress PromiseArguments Property Question
-      QuestionOptions Quota ReceivedMessage RecoveryType Refinement RefiningOptions Rejected Reply RequestDetails RespondArguments
-      RestartOption Retention Runtime RuntimeOptions SendMessageResponse SignCard StandardSchema Step StepArguments StoredWork
-      StreamResponse Task TaskState TaskStatus Tenant TenantOptions WhichArtifactOptions Words WorkArguments WorkChart
-      WorkFunction WorkGenerator WorkInput WorkMeta WorkResult WorkStepArguments WorkTag WorkWords
+      Accepted Agent AgentCard AgentDefinition AgentDescription AgentInterface AgentSkill Artifact ArtifactChoice
+      ArtifactWords Authenticate Authorization AuthorizationReceived Authorize CallContext Caller Clock Declined
+      EarlierArtifact ErrorCode Failed LimitChanges ListTasksResponse Logger Message MessageReceived
+      NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal ProducedArtifact Progress
+      PromiseArguments Property PropertyWords Question Rejected Reply RequestDetails RespondArguments Runtime
+      RuntimeOptions SendMessageResponse SignCard StandardSchema StepArguments StreamResponse Task TaskState Term
+      Words WorkArguments WorkChart WorkFunction WorkGenerator WorkInput WorkMeta WorkResult WorkTag WorkWords
     `
   },
-  './websocket': {
-    values: 'serveWebSocket',
-    types: 'ServeOptions Served'
-  },
   './http': {
-    values: 'cardHandler httpHandler serve',
-    types: 'CardHandler CardHandlerOptions Handler HandlerOptions OpenBinding PortBinding ServeOptions Served'
+    values: 'cardHandler dialect01 dialect03 httpHandler metricsText serve webhooks',
+    types: `
+      CardHandler Dialect Handler HandlerOptions PortBinding PortExtension ServeOptions Served WebhookAnswer
+      WebhookPost WebhookSender
+    `
   },
   './client': {
     values: `
-      A2AError acceptOffer answerSchemaOf artifactVersions artifactsByName connect conversation declineOffer foldTask isTerminal offerIn
-      proposeTerms questionOf textOf watchTask
+      A2AError artifactVersions connect conversation foldTask negotiate offerIn questionOf textOf watchTask
     `,
     types: `
-      AgentCard AgentClient AgentInterface AgentSkill Artifact ArtifactVersion ArtifactVersions AuthenticationInfo CallOptions CancelTaskRequest
-      CardLimits ClientCredentials ConnectOptions Content Conversation ConversationView CreateTaskPushNotificationConfigRequest
-      DeleteTaskPushNotificationConfigRequest ErrorCode FieldViolation GetTaskPushNotificationConfigRequest GetTaskRequest LinkState
-      ListTaskPushNotificationConfigsRequest ListTaskPushNotificationConfigsResponse ListTasksRequest ListTasksResponse Message Offer OpenQuestion
-      Part Role SendMessageConfiguration SendMessageRequest SendMessageResponse SendOptions StreamResponse SubscribeToTaskRequest Task
-      TaskArtifactUpdateEvent TaskPushNotificationConfig TaskState TaskStatus TaskStatusUpdateEvent TaskView VersionReference WatchOptions Watched
-      WatchedTask
+      AgentCard AgentClient AgentInterface AgentSkill Artifact ArtifactVersion ArtifactVersions CallOptions
+      ConnectOptions Content Conversation ConversationView ErrorCode LinkState
+      ListTaskPushNotificationConfigsResponse ListTasksResponse Message Offer OpenQuestion Part SendMessageRequest
+      SendMessageResponse StreamResponse Task TaskArtifactUpdateEvent TaskPushNotificationConfig TaskState
+      TaskStatus TaskStatusUpdateEvent TaskView Watched WatchedTask
     `
   },
   './react': {
@@ -58,76 +53,48 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
     types: 'AgentConnection UsedConversation UsedTask'
   },
   './a2a-sdk': {
-    values: 'WebSocketTransport WebSocketTransportFactory expressErrors fromExecutor toRequestHandler whileConnected',
-    types: 'RequestHandlerOptions'
+    values: 'WebSocketTransportFactory expressErrors fromExecutor toRequestHandler whileConnected',
+    types: ''
   },
   './grpc': {
     values: 'grpc grpcErrors',
-    types: 'GrpcOptions'
-  },
-  './legacy': {
-    values: 'dialect01 dialect03',
-    types: 'Card03Options Dialect Dialect01Options RestCall RestRequest'
+    types: ''
   },
   './store': {
-    values: '',
+    values: 'sqliteStore',
     types: `
-      Commit ContextKey DeduplicationKey Erasure JournalRow MessageRow NewWebhook OpenTasksFilter ReadOptions Scope SendRow StateCounts Store StoreStatus
-      StoredContext StoredTask StoredWebhook SweepBounds TaskChoice TaskCursor TaskEvent TaskPage TaskQuery TaskRow TaskSize TransitionCount TransitionStore Wake
-      WakeCursor Webhook WebhookNote WebhookProgress WebhookRow
+      Commit ContextKey DeduplicationKey Erasure Health JournalRow LiveActors MessageRow Metric MetricDefinition
+      MetricSource MetricValue NewWebhook Observation Observer OpenTasksFilter ReadOptions Scope SendRow
+      SpanAttributes SpanStart StateCounts Store StoreStatus StoredContext StoredTask StoredWebhook SweepBounds
+      TaskChoice TaskCursor TaskEvent TaskPage TaskQuery TaskRow TaskSize Telemetry TelemetrySpan TraceCarrier
+      TransitionCount TransitionStore Wake WakeCursor Webhook WebhookNote WebhookProgress WebhookRow
     `
   },
-  './sqlite': {
-    values: 'StorageError readSqlite sqliteStore',
-    types: 'DriverName SqliteOptions StoreReader'
-  },
   './postgres': {
-    values: 'StorageError postgresStore readPostgres',
-    types: 'PostgresClient PostgresOptions PostgresPool PostgresQuery StoreReader'
-  },
-  './push': {
-    values: 'webhooks',
-    types: 'OwnedWebhook WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
+    values: 'postgresStore',
+    types: 'PostgresPool'
   },
   './delegation': {
     values: 'delegate remoteAgent',
-    types: 'DelegateOptions RemoteAgent RemoteAnswer RemoteEvent RemoteInput RemoteOptions RemoteQuestion RemoteResult'
+    types: 'RemoteAgent RemoteAnswer RemoteEvent RemoteInput RemoteQuestion RemoteResult'
   },
   './auth': {
-    values: 'anyOf apiKey bearerJwt',
-    types: 'ApiKeyOptions BearerJwtOptions JwtClaims JwtKeys'
-  },
-  './cards': {
-    values: 'cardSigner cardVerifier',
-    types: 'CardSignerOptions CardVerifierOptions PrivateKey VerifyCard'
+    values: 'anyOf apiKey bearerJwt cardSigner cardVerifier',
+    types: 'JwtClaims VerifyCard'
   },
   './ai': {
-    values: 'MODEL_METADATA answerWithModel conversation modelReply modelWork',
-    types:
-      'AnswerArtifactOptions AnswerOptions ConversationBounds ModelAnswer ReplyOptions ToolApproval ToolApprovalStatus ToolDecision Usage'
+    values: 'answerWithModel conversation modelReply modelWork',
+    types: 'ModelAnswer ToolApproval Usage'
   },
   './inspector': {
     values: 'inspect',
-    types: 'InspectOptions SideApp'
+    types: ''
   },
   './testing': {
-    values: `
-      BoundError PATH_KINDS PathError VirtualClock agentTests allDrivers chartMermaid chartOf checkWalk describeBargainMove describeMove explainFailure
-      planFor promelaOf proveAgent proveChart testAgent
-    `,
+    values: 'agentTests proveAgent proveChart testAgent',
     types: `
-      AgentTestOptions AgentTests AnyTerm AtStep BargainMove BargainPath BoundOptions ByName Cases ChartCases Choice ComparedEvent Coverage CoverageCount CoverageGap Driver Move
-      OpeningCase Path PathKind PathTest Plan PlanOptions Proof ProofOptions PropertyWords ReachedParts Step Term TestContext Verdict Walk WalkStep WalkToCheck WalkedStep
+      AgentTestOptions AgentTests Cases Coverage PathTest Proof ReachedParts Verdict Walk WalkStep
     `
-  },
-  './telemetry': {
-    values: '',
-    types:
-      'Health LiveActors Metric MetricDefinition MetricSource MetricValue Observation Observer SpanAttributes SpanStart Telemetry TelemetrySpan TraceCarrier'
-  },
-  './metrics': {
-    values: 'metricsText serveMetrics',
-    types: 'MetricsOptions ServedMetrics'
   },
   './opentelemetry': {
     values: 'openTelemetry',
@@ -147,6 +114,11 @@ const sources = Object.entries(subpaths).flatMap(([subpath, target]) =>
 const DECLARED = /^export (?:declare |abstract |async )*(function\*?|class|const|interface|type) (\w+)/gm
 const LISTED = /^export (type )?\{([^}]*)\}(?: from '([^']+)')?/gm
 
+function declares(file: string, name: string): boolean {
+  return Array.from(readFileSync(file, 'utf8').matchAll(DECLARED), ([, , name]) => name).includes(name)
+}
+
+/** What a file exports, with the files that declare it. */
 function exportsOf(file: string): Exported[] {
   const text = readFileSync(file, 'utf8')
   const declared = Array.from(text.matchAll(DECLARED), ([, kind = '', name = '']) => ({
@@ -158,11 +130,10 @@ function exportsOf(file: string): Exported[] {
     names.split(',').map(name => {
       const [, type = types, own = ''] = /^\s*(type )?(\w+)\s*$/.exec(name) ?? []
       const source = from ?? new RegExp(`^import [^']*\\b${own}\\b[^']* from '([^']+)'`, 'm').exec(text)?.[1] ?? ''
-      return {
-        name: own,
-        isType: type !== undefined,
-        file: source.startsWith('.') ? normalize(join(dirname(file), source)) : file
-      }
+      const path = source.startsWith('.') ? normalize(join(dirname(file), source)) : file
+      const isOwn = path === file || declares(path, own)
+      const passedOn = isOwn ? undefined : exportsOf(path).find(({ name }) => name === own)
+      return passedOn ?? { name: own, isType: type !== undefined, file: path }
     })
   )
   return [...declared, ...listed]
@@ -187,8 +158,19 @@ for (const [subpath, file] of sources) {
   })
 }
 
-await t.test('the root exports at most 90 types', async t => {
-  t.ok(exportsOf('runtime/index.ts').filter(({ isType }) => isType).length <= 90)
+await t.test('the package has these subpaths, with at most 75 values and 170 types', async t => {
+  t.strictSame(
+    Object.keys(subpaths).filter(name => !name.endsWith('.json')),
+    Object.keys(PUBLIC)
+  )
+  const exported = sources.flatMap(([, file]) => exportsOf(file))
+  /** A declaration that two subpaths export counts once. */
+  const count = (ofTypes: boolean) =>
+    new Set(exported.flatMap(({ name, file, isType }) => (isType === ofTypes ? [`${name} of ${file}`] : []))).size
+  const [values, types] = [count(false), count(true)]
+  t.comment(`${values} values, ${types} types`)
+  t.ok(values <= 75 && values > 60)
+  t.ok(types <= 170 && types > 130)
 })
 
 await t.test('every public export has a docstring', async t => {
@@ -201,4 +183,84 @@ await t.test('every public export has a docstring', async t => {
       `${name} of ${file}`
     )
   }
+})
+
+await t.test('no subpath loads an optional package when it is imported, but those that are named for one', async t => {
+  const { peerDependenciesMeta } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    peerDependenciesMeta: Record<string, unknown>
+  }
+  const hooks = `const absent = ${JSON.stringify(Object.keys(peerDependenciesMeta))}
+export const resolve = (name, context, next) => {
+  if (absent.some(peer => name === peer || name.startsWith(peer + '/'))) throw new Error('It loads ' + name)
+  return next(name, context)
+}`
+  const named = ['./react', './a2a-sdk', './grpc']
+  for (const [subpath, file] of sources) {
+    const url = new URL(`../${file.replace('.ts', '.js')}`, import.meta.url).href
+    const loading = runBare(
+      '--input-type=module',
+      '-e',
+      `import { register } from 'node:module'
+register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}))
+await import(${JSON.stringify(url)})`
+    )
+    if (named.includes(subpath)) await t.rejects(loading, { message: /It loads / }, subpath)
+    else await t.resolves(loading, subpath)
+  }
+})
+
+await t.test('declarations of a module can name what the functions of the package give', async t => {
+  const folder = t.testdir({
+    'tsconfig.json': JSON.stringify({
+      extends: relative(t.testdirName, 'tsconfig.json'),
+      compilerOptions: { rootDir: '.', outDir: 'out', declaration: true, declarationMap: false, sourceMap: false },
+      include: ['*.ts']
+    }),
+    'module.ts': `
+import * as root from 'taskchart'
+import { delegate, remoteAgent } from 'taskchart/delegation'
+import { anyOf, apiKey, bearerJwt } from 'taskchart/auth'
+import { inspect } from 'taskchart/inspector'
+import { artifactVersions, connect, conversation, foldTask, negotiate, offerIn, questionOf, watchTask, type AgentClient, type Task } from 'taskchart/client'
+import { cardHandler, dialect01, dialect03, httpHandler, metricsText, serve, webhooks } from 'taskchart/http'
+import { postgresStore } from 'taskchart/postgres'
+import { sqliteStore } from 'taskchart/store'
+import { agentTests, proveAgent } from 'taskchart/testing'
+
+export const words = () => [
+  root.progress('x'), root.artifact('x'), root.failed('x'), root.rejected('x'), root.reply('x'), root.declined('x'),
+  root.accepted({ euros: 1 }), root.offer({ euros: 1 }), root.inputRequired('x'), root.authRequired('x'), root.text('x')
+] as const
+export async function* work({ message, step }: root.WorkArguments) {
+  yield root.progress(root.textOf(message))
+  const login = yield* root.authRequired('Log in.')
+  await step('pay', ({ idempotencyKey }) => idempotencyKey)
+  return 'data' in login ? { artifact: 'x' } : root.failed('x')
+}
+export const chart = root.setupWork({
+  types: { context: root.typed<{ choices: root.ArtifactChoice[] }>(), events: root.typed<root.AuthorizationReceived>() },
+  actors: { pay: root.fromPromise<string>(async () => 'x'), readArtifact: root.readArtifact, taskCompleted: root.taskCompleted }
+}).createMachine({
+  context: ({ input }) => ({ choices: root.artifactChoices(input) }),
+  initial: 'done',
+  states: { done: { type: 'final' } },
+  output: () => ({ artifact: 'x' })
+})
+export const properties = { 'it ends': root.propertiesOf(chart).eventually('done') }
+export const haggling = root.setupNegotiation({}).createMachine({})
+export const negotiated = (terms: root.StandardSchema<{ euros: number }>) => root.negotiation({ terms, respond: ({ standing }) => (standing ? root.accepted() : root.offer({ euros: 1 })) })
+export const agent = root.defineAgent({ card: { name: 'A' }, work: chart })
+export const runtime = () => root.createRuntime({ agent, authenticate: anyOf(apiKey({} as never), bearerJwt({ jwks: { keys: [] } } as never)) })
+export const watched = (runtime: root.Runtime) => [runtime.health(), runtime.metrics, runtime.observe({}), runtime.listTasks({})] as const
+export const served = (runtime: root.Runtime) => [serve(runtime), httpHandler(runtime), cardHandler(runtime, { interfaces: [] }), dialect01(runtime), dialect03(runtime), metricsText(runtime), webhooks(), inspect()] as const
+export const stores = () => [sqliteStore('x'), postgresStore('x')] as const
+export const client = () => connect('ws://localhost')
+export const shown = (agent: AgentClient, task: Task) => [conversation(agent), watchTask(agent, 't'), questionOf(task), artifactVersions(), foldTask(task, { task })] as const
+export const offered = (message: root.Message) => [offerIn(message), negotiate({ propose: {} })] as const
+export const remote = remoteAgent('http://localhost')
+export const relayed = (work: root.WorkArguments) => delegate(work, remote, 'x')
+export const tests = () => [agentTests(agent), proveAgent(agent)] as const
+`
+  })
+  t.equal(await compilerOutput(folder), '')
 })

@@ -8,13 +8,12 @@ import {
   type Authorization,
   authRequired,
   inputRequired,
-  type ReceivedMessage,
   type WorkArguments,
   failed,
   type WorkWords
 } from '../../runtime/index.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
-import type { WorkEnd } from '../../runtime/work-port.ts'
+import type { ReceivedMessage, WorkEnd } from '../../runtime/work-port.ts'
 import { userNamed } from './call-context.ts'
 import { executorWordsOf, type TurnEnd } from './executor-words.ts'
 import { sdkMessage, sdkTask } from './sdk-objects.ts'

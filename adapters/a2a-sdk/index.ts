@@ -5,6 +5,5 @@
 export { expressErrors } from './sdk-objects.ts'
 export { fromExecutor } from './executor-work.ts'
 export { toRequestHandler } from './request-handler.ts'
-export { WebSocketTransport, WebSocketTransportFactory } from './websocket-transport.ts'
+export { WebSocketTransportFactory } from './websocket-transport.ts'
 export { whileConnected } from './while-connected.ts'
-export type { RequestHandlerOptions } from './request-handler.ts'

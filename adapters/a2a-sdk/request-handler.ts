@@ -11,7 +11,7 @@ import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { WebhookBody } from '../../runtime/ports/webhook-sender.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 import type { AnsweringMethod, StreamingMethod } from '../json-rpc/dialect.ts'
 import { operationsOf } from '../json-rpc/dispatch.ts'
 import { activateExtensions, callOf, LEGACY_VERSION, sdkFailure } from './call-context.ts'
@@ -44,8 +44,8 @@ type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
  * all params: a value that the SDK's codec could not decode counts as missing. Errors are the SDK's classes. Throws
  * TypeError for anything but a runtime and for an unknown option, RangeError for an invalid `streamIdleMs`.
  */
-export function toRequestHandler(runtime: Runtime, options: RequestHandlerOptions = {}): A2ARequestHandler {
-  checkRuntime(runtime, 'toRequestHandler')
+export function toRequestHandler(given: Runtime, options: RequestHandlerOptions = {}): A2ARequestHandler {
+  const runtime = servedRuntime(given, 'toRequestHandler')
   checkOptions(options, OPTIONS, 'toRequestHandler', 'toRequestHandler(runtime, { interfaces: [] })')
   const { interfaces = [], streamIdleMs = 900_000 } = options
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity))

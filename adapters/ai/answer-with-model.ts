@@ -3,7 +3,8 @@ import type { FinishReason, InferGenerateOutput, ModelMessage } from 'ai'
 import type { JsonValue } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { type WorkArguments, type WorkStepArguments, artifact, data, type WorkResult } from '../../runtime/index.ts'
+import { type WorkArguments, artifact, data, type WorkResult } from '../../runtime/index.ts'
+import type { WorkStepArguments } from '../../runtime/work-port.ts'
 import {
   type AnswerArtifactOptions,
   type AnswerOptions,

@@ -5,13 +5,8 @@
  */
 export { answerWithModel } from './answer-with-model.ts'
 export { conversation } from './conversation.ts'
-export { MODEL_METADATA } from './conversation.ts'
 export { modelReply, modelWork } from './model-work.ts'
 
-export type { AnswerArtifactOptions, AnswerOptions } from './answer-options.ts'
-export type { ConversationBounds } from './conversation.ts'
 export type { ModelAnswer } from './answer-with-model.ts'
-export type { ReplyOptions } from './model-work.ts'
-export type { ToolApproval, ToolApprovalStatus } from './tools.ts'
-export type { ToolDecision } from './tools.ts'
+export type { ToolApproval } from './tools.ts'
 export type { Usage } from './conversation.ts'

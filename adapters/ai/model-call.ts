@@ -1,6 +1,7 @@
 import type { FinishReason, ModelMessage, StepResult, ToolSet } from 'ai'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { type WorkStepArguments, file, progress } from '../../runtime/index.ts'
+import { file, progress } from '../../runtime/index.ts'
+import type { WorkStepArguments } from '../../runtime/work-port.ts'
 import {
   type AnswerOptions,
   type AnyOutput,

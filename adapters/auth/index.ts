@@ -1,8 +1,11 @@
 /**
- * taskchart/auth: `authenticate` functions for `createRuntime`, for JWTs and API keys. Each adds its security scheme to
- * the card.
+ * taskchart/auth: `authenticate` functions for `createRuntime`, for JWTs and API keys, which add their security scheme
+ * to the card; and signed cards (§8.4), `cardSigner` for servers and `cardVerifier` for clients.
  */
-export { anyOf } from './schemes.ts'
-export { apiKey, type ApiKeyOptions } from './schemes.ts'
+export { apiKey, anyOf } from './schemes.ts'
 export { bearerJwt } from './bearer-jwt.ts'
-export type { BearerJwtOptions, JwtClaims, JwtKeys } from './jwt-options.ts'
+export { cardSigner } from './card-signer.ts'
+export { cardVerifier } from './card-verifier.ts'
+
+export type { JwtClaims } from './jwt-options.ts'
+export type { VerifyCard } from '../client/options.ts'

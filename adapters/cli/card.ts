@@ -6,6 +6,7 @@ import {
   decodeCard
 } from '../../machines/protocol/card.ts'
 import { createRuntime } from '../../runtime/index.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 import { fetchCard, foundCard } from '../client/card/discovery.ts'
 import { interfacesAt } from '../entry/interfaces.ts'
 import { readArguments, readOptions, readPositionals, refusePassword } from './arguments.ts'
@@ -181,7 +182,7 @@ async function cardOf(file: string, cwd: string, url: string | undefined): Promi
   if (url === undefined || !URL.canParse(url) || !/^(?:http|ws)s?:/.test(url))
     throw usageError('URL is missing: the one at which the agent is served, such as https://agent.example/.')
   const { agent, authenticate } = await loadAgent(file, cwd)
-  const runtime = createRuntime({ agent, ...(authenticate && { authenticate }) })
+  const runtime = servedRuntime(createRuntime({ agent, ...(authenticate && { authenticate }) }), 'card')
   try {
     return runtime.agentCard(interfacesAt(url, { webSocket: true, http: true, dialects: [] }))
   } finally {

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { SignCard } from '../../runtime/index.ts'
+import { cardSigner, type CardSignerOptions, type PrivateKey } from '../auth/card-signer.ts'
+import { openVerifier } from '../auth/card-verifier.ts'
 import type { JwtKeys } from '../auth/jwt-options.ts'
-import { cardSigner, type CardSignerOptions, type PrivateKey } from '../cards/card-signer.ts'
-import { openVerifier } from '../cards/card-verifier.ts'
 import { CommandError, usageError } from './command.ts'
 
 /** A signer for the private key in a file, PEM or JWK. Throws CommandError for an unusable file, key or option. */

@@ -18,10 +18,10 @@ import {
 } from '../../machines/protocol/push.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import type { CallOptions, AgentClient } from './agent-client.ts'
-import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
+import { cardLimitsWith } from './card/card-limits.ts'
 import { explainRefusal } from './credentials.ts'
 import { openAgentConnection, withTenant } from './open-agent.ts'
-import { checkConnect, type ConnectOptions, type ClientCredentials } from './options.ts'
+import { checkConnect, type ConnectOptions } from './options.ts'
 import { knownFrom, serviceParametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
@@ -97,18 +97,17 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
 }
 
 export { offerIn } from '../../machines/protocol/negotiation.ts'
-export { isTerminal } from '../../machines/protocol/states.ts'
-export { acceptOffer, answerSchemaOf, declineOffer, proposeTerms, textOf } from './messages.ts'
+export { negotiate, textOf } from './messages.ts'
 export { conversation } from './state/conversation.ts'
 export { foldTask } from './state/fold-task.ts'
 export { questionOf } from './state/questions.ts'
 export { watchTask } from './state/followed-task.ts'
 export { A2AError }
-export { artifactsByName, artifactVersions } from './artifact-versions.ts'
+export { artifactVersions } from './artifact-versions.ts'
 export type { AgentClient, CallOptions } from './agent-client.ts'
-export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
+export type { ArtifactVersion, ArtifactVersions } from './artifact-versions.ts'
 export type { AgentInterface, AgentSkill } from '../../machines/protocol/card.ts'
-export type { ErrorCode, FieldViolation } from '../../machines/protocol/errors.ts'
+export type { ErrorCode } from '../../machines/protocol/errors.ts'
 export type { Offer } from '../../machines/protocol/negotiation.ts'
 export type {
   Artifact,
@@ -116,32 +115,14 @@ export type {
   TaskStatus,
   TaskStatusUpdateEvent
 } from '../../machines/protocol/objects.ts'
-export type { Message, Part, Role } from '../../machines/protocol/parts.ts'
-export type {
-  AuthenticationInfo,
-  CreateTaskPushNotificationConfigRequest,
-  DeleteTaskPushNotificationConfigRequest,
-  GetTaskPushNotificationConfigRequest,
-  ListTaskPushNotificationConfigsRequest
-} from '../../machines/protocol/push.ts'
-export type {
-  CancelTaskRequest,
-  GetTaskRequest,
-  ListTasksRequest,
-  SendMessageConfiguration,
-  SendMessageRequest,
-  SubscribeToTaskRequest
-} from '../../machines/protocol/requests.ts'
+export type { Message, Part } from '../../machines/protocol/parts.ts'
+export type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 export type { TaskState } from '../../machines/protocol/states.ts'
-export type { Conversation, ConversationView, SendOptions } from './state/conversation.ts'
-export type { WatchOptions } from './state/followed-task.ts'
-export type { Content, OpenQuestion } from './state/questions.ts'
+export type { Conversation, ConversationView } from './state/conversation.ts'
+export type { Content, OpenQuestion, Watched } from './state/questions.ts'
 export type { TaskView, WatchedTask } from './state/followed-task.ts'
-export type { Watched } from './state/questions.ts'
 export type {
   AgentCard,
-  CardLimits,
-  ClientCredentials,
   ConnectOptions,
   LinkState,
   ListTaskPushNotificationConfigsResponse,

@@ -2,7 +2,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { movePart, type Offer } from '../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import { ANSWER_SCHEMA, QUESTION } from '../../machines/protocol/uris.ts'
-import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
+import { checkOptions, type Kind, withMembers } from '../../runtime/primitives/options.ts'
 
 /**
  * The JSON Schema of the answer to a question, for a form or a model: from the status message of a task that waits for
@@ -30,26 +30,24 @@ export function textOf(content: { readonly parts: readonly Part[] } | undefined)
 
 const AN_OFFER = withMembers(['offerId'], 'an offer')
 
-/**
- * A part that accepts an offer, for the next message in its context. The answer is the task, or a Message if the offer
- * has expired.
- */
-export function acceptOffer(offer: Pick<Offer, 'offerId'>): Part {
-  checkArgument(offer, AN_OFFER, 'acceptOffer(offerIn(message))')
-  return movePart({ accept: { offerId: offer.offerId } })
-}
+/** What a client says of an offer or of terms: one of the three. */
+type Move =
+  | { readonly accept: Pick<Offer, 'offerId'> }
+  | { readonly decline: Pick<Offer, 'offerId'> }
+  | { readonly propose: object }
+
+const MOVES = { accept: AN_OFFER, decline: AN_OFFER, propose: [isObject, 'terms as an object'] as Kind }
 
 /**
- * A part that proposes terms, which is a counter-offer if an offer stands. The answer is an offer, a task, or a refusal
- * in words.
+ * A part that negotiates, for the next message in the context: `accept` or `decline` an offer, or `propose` terms,
+ * which is a counter-offer if an offer stands. The answer is a task, an offer, or a Message in words.
  */
-export function proposeTerms(terms: object): Part {
-  checkArgument(terms, [isObject, 'terms as an object'], 'proposeTerms({ euros: 40 })')
-  return movePart({ propose: { terms: { ...terms } } })
-}
-
-/** A part that declines an offer. No offer stands after it. */
-export function declineOffer(offer: Pick<Offer, 'offerId'>): Part {
-  checkArgument(offer, AN_OFFER, 'declineOffer(offerIn(message))')
-  return movePart({ decline: { offerId: offer.offerId } })
+export function negotiate(move: Move): Part {
+  checkOptions(move, MOVES, 'negotiate', 'negotiate({ accept: offerIn(message) })')
+  const { accept, decline, propose }: Partial<Record<keyof typeof MOVES, object>> = move
+  if (propose) return movePart({ propose: { terms: { ...propose } } })
+  const offer = (accept ?? decline) as Offer | undefined
+  if (!offer) throw new TypeError('negotiate takes an offer, or terms: negotiate({ accept: offerIn(message) }).')
+  const answer = { offerId: offer.offerId }
+  return movePart(accept ? { accept: answer } : { decline: answer })
 }

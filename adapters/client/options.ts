@@ -21,7 +21,7 @@ export type RequestHeaders = Readonly<Record<string, string>> | (() => Readonly<
 
 /**
  * Verifies the unvalidated JSON of a card from a URL, and returns the card: `cardVerifier({ jwksUrl })` of
- * `taskchart/cards`. Rejects for a card that is not trusted.
+ * `taskchart/auth`. Rejects for a card that is not trusted.
  */
 export type VerifyCard = (card: unknown, url: string) => Promise<AgentCard>
 
@@ -52,7 +52,7 @@ export interface ConnectOptions {
    */
   readonly bindings?: readonly string[]
   /**
-   * Verifies the agent's card before it is used: `cardVerifier({ jwksUrl })` of `taskchart/cards`. The card is then
+   * Verifies the agent's card before it is used: `cardVerifier({ jwksUrl })` of `taskchart/auth`. The card is then
    * also fetched for a `ws:` URL. Default: cards are not verified.
    */
   readonly verifyCard?: VerifyCard
@@ -79,7 +79,7 @@ export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
   credentialOrigins: textsSuchAs("['https://agent.example']"),
   extensions: textsSuchAs("['https://example.com/ext/v1']"),
   bindings: textsSuchAs("['WEBSOCKET']"),
-  verifyCard: functionFor('a function that verifies a card: cardVerifier({ jwksUrl }) of taskchart/cards'),
+  verifyCard: functionFor('a function that verifies a card: cardVerifier({ jwksUrl }) of taskchart/auth'),
   cardLimits: objectSuchAs('{ skills: 100 }'),
   signal: withMethods(['addEventListener', 'throwIfAborted'], 'an AbortSignal'),
   giveUpAfterMs: [value => Number(value) >= 0, 'milliseconds from 0'],

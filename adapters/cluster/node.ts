@@ -1,5 +1,4 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Ids } from '../../runtime/index.ts'
 import type {
   OwnerCall,
   OwnerCallName,
@@ -11,6 +10,7 @@ import type {
   ShardSelector
 } from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import type { Ids } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
 import { NOT_OWNER, type Erasure, type Store, OUTCOME_UNKNOWN } from '../../runtime/store/store.ts'

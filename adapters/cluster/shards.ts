@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Ids } from '../../runtime/index.ts'
-import { randomIds } from '../../runtime/ports/ids.ts'
+import { type Ids, randomIds } from '../../runtime/ports/ids.ts'
 import { NOT_OWNER, type ContextKey, type Store } from '../../runtime/store/store.ts'
 import { shardOf } from '../postgres/write/row-shapes.ts'
 

@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import { authorityOf, LOOPBACK_ORIGINS } from '../../runtime/primitives/authority.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Versions } from '../json-rpc/dialect.ts'
 
 /** A refused request, with its HTTP status. */
@@ -23,7 +23,7 @@ export interface Authentication {
   readonly refusal?: RefusedRequest
 }
 
-type Settings = Runtime['settings']
+type Settings = ServedRuntime['settings']
 
 /** Names of credentials, in small letters, without `-`, `_` and a leading `x`. */
 const CREDENTIAL_PARAMETERS = ['token', 'accesstoken', 'apikey', 'key', 'authorization', 'secret', 'password']

@@ -3,12 +3,12 @@ import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { violationsText } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import { isLoopback } from './admission.ts'
 
-type Hosts = Runtime['settings']['hosts']
+type Hosts = ServedRuntime['settings']['hosts']
 
 /** The bindings at one URL, in addition to A2A 1.0. */
 export interface OfferedBindings {

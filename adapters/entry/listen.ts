@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { SharedLimit } from '../../runtime/access/shares.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import { textSuchAs, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Health } from '../../runtime/telemetry-port.ts'
 import { isLoopback, requestPathOf, targetOf, type RefusedRequest } from './admission.ts'
 import { formOf, refusalOf, refusalBody } from './answers.ts'
@@ -86,7 +86,7 @@ export const PORTS = [4242, 4261] as const
  */
 export async function listen(
   { port, host = '127.0.0.1' }: Address,
-  runtime: Runtime,
+  runtime: ServedRuntime,
   handler: Handler,
   health: () => Health = () => runtime.health()
 ): Promise<ListeningServer> {
@@ -151,7 +151,7 @@ export async function listen(
  * Throws TypeError for a public address without `authenticate`, and for all addresses at once without a URL for the
  * card.
  */
-export function checkHost(host: string, { settings: { authenticate, publicUrl, hosts } }: Runtime): void {
+export function checkHost(host: string, { settings: { authenticate, publicUrl, hosts } }: ServedRuntime): void {
   if (!isLoopback(host) && !authenticate)
     throw new TypeError(
       `Without authenticate anyone could use the agent on ${host}. Give createRuntime({ authenticate }), or bind 127.0.0.1.`

@@ -10,10 +10,10 @@ import {
 } from '@grpc/grpc-js'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { TwoGenerationCache } from '../../runtime/primitives/collections.ts'
 import { checkOptions, textSuchAs, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { servedRuntime, type ServedRuntime } from '../../runtime/runtime-options.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import { noteFailure } from '../a2a-sdk/sdk-objects.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
@@ -21,7 +21,7 @@ import { credentialsExpiredError, authenticateRequest } from '../entry/admission
 import { bindError } from '../entry/bind.ts'
 import { ADDRESS, checkHost, checkPort, GOING, type Address } from '../entry/listen.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
-import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
+import type { OpenBinding, PortBinding } from '../serve/port-extension.ts'
 import { grpcErrors } from './grpc-errors.ts'
 
 checkPackages(['@grpc/grpc-js', '@bufbuild/protobuf'])
@@ -56,12 +56,12 @@ const CONNECTIONS_REMEMBERED_MS = 24 * 60 * 60 * 1000
 export function grpc(options: GrpcOptions): PortBinding {
   checkOptions(options, OPTIONS, 'grpc', 'grpc({ port: 50051 })')
   checkPort(options, 'grpc', 'grpc({ port: 50051 })')
-  return { open: runtime => open(runtime, options) }
+  return { open: runtime => open(servedRuntime(runtime, 'grpc'), options) }
 }
 
 /** Resolves when it accepts calls. Rejects for a port that cannot be bound; throws TypeError as `checkHost` does. */
 async function open(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   { port, host = '127.0.0.1', url, credentials = ServerCredentials.createInsecure() }: GrpcOptions
 ): Promise<OpenBinding> {
   checkHost(host, runtime)
@@ -132,7 +132,7 @@ function withCode(error: Error): Error {
 }
 
 /** The host in cards. */
-function hostFor(host: string, { publicUrl, hosts }: Runtime['settings']): string {
+function hostFor(host: string, { publicUrl, hosts }: ServedRuntime['settings']): string {
   if (publicUrl !== undefined) return new URL(publicUrl).hostname
   const [name = host.includes(':') ? `[${host}]` : host] = hosts?.keys() ?? []
   return name

@@ -4,4 +4,3 @@
  */
 export { grpc } from './grpc-binding.ts'
 export { grpcErrors } from './grpc-errors.ts'
-export type { GrpcOptions } from './grpc-binding.ts'

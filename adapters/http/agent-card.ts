@@ -5,7 +5,7 @@ import { type AgentCard, type AgentInterface, tenantUrl } from '../../machines/p
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
 import { type AnswerHeaders, LightResponse, statusAnswer } from '../entry/answers.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
@@ -17,13 +17,13 @@ const MAX_AGE_SECONDS = 300
 
 /** Answers requests for a runtime's card, in the requested version, signed if the runtime signs. */
 export class CardAnswers {
-  readonly #runtime: Runtime
+  readonly #runtime: ServedRuntime
   readonly #versions: Versions
   /** The dialect whose members are added to the card of 1.0, for clients that request no version. */
   readonly #merging: Dialect | undefined
   readonly #since: Date
 
-  constructor(runtime: Runtime, versions: Versions) {
+  constructor(runtime: ServedRuntime, versions: Versions) {
     this.#runtime = runtime
     this.#versions = versions
     this.#merging = versions.dialects.find(({ withCard }) => withCard)
@@ -161,7 +161,7 @@ function escaped(text: string): string {
 export interface CardHandlerOptions {
   /** Every interface of the agent, the preferred one first. */
   readonly interfaces: readonly AgentInterface[]
-  /** Older versions of A2A whose cards are served too: `[dialect03(runtime)]` of `taskchart/legacy`. Default none. */
+  /** Older versions of A2A whose cards are served too: `[dialect03(runtime)]` of `taskchart/http`. Default none. */
   readonly dialects?: readonly Dialect[]
 }
 
@@ -178,8 +178,8 @@ export interface CardHandler {
  * at `/.well-known/agent-card.json`. Like the cards of `serve`, it is signed if the runtime signs, and cacheable: it
  * has `Cache-Control`, `ETag` and `Last-Modified`. It ignores path and Host. Throws TypeError for invalid `interfaces`.
  */
-export function cardHandler(runtime: Runtime, options: CardHandlerOptions): CardHandler {
-  checkRuntime(runtime, 'cardHandler')
+export function cardHandler(given: Runtime, options: CardHandlerOptions): CardHandler {
+  const runtime = servedRuntime(given, 'cardHandler')
   checkOptions(options, OPTIONS, 'cardHandler', 'cardHandler(runtime, { interfaces })')
   const { interfaces, dialects = [] } = options
   if (!interfaces)

@@ -4,14 +4,14 @@ import type { Principal } from '../../runtime/access/authentication.ts'
 import type { CallContext, Budget } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/call-scheduler.ts'
 import { AnswerSpace, type Owner, IncompleteBytes, sharerKeyOf } from '../../runtime/access/shares.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import { jitter } from '../../runtime/primitives/event-loop.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { AnswerHeaders } from '../entry/answers.ts'
 import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, plainTerms, type CallParameters, type TraceParameters } from '../json-rpc/service-parameters.ts'
 
-type Settings = Runtime['settings']
+type Settings = ServedRuntime['settings']
 
 /** The parts of a request that are known before authentication. */
 export interface RequestHead {
@@ -161,10 +161,10 @@ export function callContextOf(call: HttpCall, streamTerms?: EventStreamOptions):
     conditions,
     interfaces,
     bytes,
-    room: budget,
+    budget: budget,
     connection: connectionOf(served),
     signal,
-    numbered: streamTerms?.numbered,
+    onGeneration: streamTerms?.numbered,
     tenant,
     principal: principal?.id,
     claims: principal?.claims,

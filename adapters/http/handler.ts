@@ -7,7 +7,7 @@ import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
 import {
   refusalForVersion,
   hostRefusal,
@@ -75,8 +75,8 @@ const OLD_CARD_PATH = '/.well-known/agent.json'
  * page for people. The card is at its well-known path, below this path and on the host (§8.2). Streams are server-sent
  * events. Other servers use it through an adapter. Throws TypeError for invalid `interfaces`.
  */
-export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handler {
-  checkRuntime(runtime, 'httpHandler')
+export function httpHandler(agentRuntime: Runtime, given: HandlerOptions = {}): Handler {
+  const runtime = servedRuntime(agentRuntime, 'httpHandler')
   checkOptions(given, OPTIONS, 'httpHandler', "httpHandler(runtime, { path: '/agent' })")
   const { webSocket = false, dialects = [], ...options } = given
   const { settings } = runtime
@@ -140,7 +140,7 @@ function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
 }
 
 /** Serves only the card and the page, for an agent that is not served over HTTP. */
-export function cardAndPage(runtime: Runtime, options: MountOptions): Handler {
+export function cardAndPage(runtime: ServedRuntime, options: MountOptions): Handler {
   const nothing = `Nothing is here. The agent's card is at ${AGENT_CARD_PATH}.`
   return mountedHandler(runtime, options, async (_, { headers }) =>
     statusAnswer(new A2AError('MethodNotFound', nothing), headers)
@@ -151,7 +151,7 @@ type MountOptions = Pick<HandlerOptions, 'path' | 'url'> & OfferedBindings
 
 /** Admits requests, answers those for the public card and page, and passes on the rest. */
 function mountedHandler(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   { path = '/', url, ...offer }: MountOptions,
   answer: (request: HttpRequest, head: RequestHead, served: NodeResponse) => Promise<Response>
 ): Handler {

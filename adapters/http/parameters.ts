@@ -4,9 +4,9 @@ import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { A2A_JSON } from '../../machines/protocol/versions.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import { UNCOUNTED_BYTES, type IncompleteBytes } from '../../runtime/access/shares.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { roundEnd } from '../../runtime/primitives/event-loop.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { RefusedRequest } from '../entry/admission.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import type { HttpCall } from './call.ts'
@@ -63,7 +63,7 @@ type Params = Record<string, unknown>
 
 /** The parameters of a request: from its path, and from its body or its query. */
 export async function requestParametersOf(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   call: HttpCall,
   { parameters }: RoutedRequest
 ): Promise<Params> {
@@ -87,7 +87,7 @@ export function decodePathText(name: string, encoded: string): string {
 }
 
 /** The body of a request as an object; an empty body is an empty object. */
-export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<Params> {
+export async function bodyParameters(runtime: ServedRuntime, call: HttpCall): Promise<Params> {
   const { request } = call
   const { limits } = runtime.settings
   const text = await bodyOf(call, limits.messageBytes)

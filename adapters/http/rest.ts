@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { type Form, jsonAnswer, shownError, statusAnswer, restErrorBody } from '../entry/answers.ts'
 import type { Dialect, RestCall, Versions } from '../json-rpc/dialect.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
@@ -24,7 +24,7 @@ const REST = { encode: encodeOnce, encodeLarge: jsonPieces, encodeError: restErr
 const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
 
 /** Answers a REST request (§11): parameters in path and query, or in the JSON body; streams are server-sent events. */
-export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
+export async function answerRest(runtime: ServedRuntime, operations: Operations, call: HttpCall): Promise<Response> {
   const {
     request,
     head: { path },
@@ -61,7 +61,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
  * The parameters of a request, whose tenant the call has from then on. A request that cannot be decoded counts against
  * the quota.
  */
-async function readRequest(runtime: Runtime, call: HttpCall, routed: RoutedRequest): Promise<object> {
+async function readRequest(runtime: ServedRuntime, call: HttpCall, routed: RoutedRequest): Promise<object> {
   try {
     const tenant = routed.tenant === undefined ? undefined : decodePathText('tenant', routed.tenant)
     return await requestParametersOf(runtime, call, routed).finally(() => (call.tenant = tenant))
@@ -71,7 +71,7 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: RoutedReque
 }
 
 /** Answers a request for a path that does not exist. */
-async function nothingAt({ settings }: Runtime, call: HttpCall, message: string, form?: Form): Promise<Response> {
+async function nothingAt({ settings }: ServedRuntime, call: HttpCall, message: string, form?: Form): Promise<Response> {
   const error = settings.rejected.answerTo(new A2AError('MethodNotFound', message), callContextOf(call))
   await delayRefusal(error, settings)
   return statusAnswer(error, call.headers, undefined, form)
@@ -116,12 +116,16 @@ export function restFormOf(versions: Versions, head: RequestHead): Form {
 }
 
 /** Answers a REST request of an older version; `undefined` for other requests. */
-export function answerDialect(runtime: Runtime, versions: Versions, call: HttpCall): Promise<Response> | undefined {
+export function answerDialect(
+  runtime: ServedRuntime,
+  versions: Versions,
+  call: HttpCall
+): Promise<Response> | undefined {
   const dialect = dialectOf(versions, call.head)
   return dialect && perform(runtime, dialect, call)
 }
 
-async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): Promise<Response> {
+async function perform(runtime: ServedRuntime, dialect: RestDialect, call: HttpCall): Promise<Response> {
   const {
     head: { path },
     headers
@@ -150,7 +154,11 @@ async function perform(runtime: Runtime, dialect: RestDialect, call: HttpCall): 
 }
 
 /** The call of a request. A request that cannot be decoded counts against the quota. */
-async function readCall(runtime: Runtime, call: HttpCall, rest: RestDialect['rest']): Promise<RestCall | undefined> {
+async function readCall(
+  runtime: ServedRuntime,
+  call: HttpCall,
+  rest: RestDialect['rest']
+): Promise<RestCall | undefined> {
   const {
     request,
     head: { path, query }

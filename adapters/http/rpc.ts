@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import { sendJson } from '../entry/small-request.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
@@ -18,7 +18,7 @@ import { bodyOf, isJson, wrongType } from './parameters.ts'
 import { inPieces, streamAnswer, type Encoding } from './streaming.ts'
 
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */
-export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
+export async function answerRpc(runtime: ServedRuntime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
   const { limits } = runtime.settings
   let envelope: Envelope
@@ -47,7 +47,7 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   }
 }
 
-function send(runtime: Runtime, id: RequestId, answer: unknown, call: HttpCall): Response {
+function send(runtime: ServedRuntime, id: RequestId, answer: unknown, call: HttpCall): Response {
   if (call.space) return inPieces(runtime, call, call.space, resultPieces(id, answer), call.headers)
   const text = resultFrame(id, JSON.stringify(answer))
   const { direct } = call.served
@@ -56,7 +56,7 @@ function send(runtime: Runtime, id: RequestId, answer: unknown, call: HttpCall):
 
 /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
 async function refused(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   id: RequestId | null,
   error: A2AError,
   call: HttpCall,
@@ -69,7 +69,7 @@ async function refused(
 }
 
 /** Answers a request without an answer of its own: with nothing, or with RateLimited if it is over a quota. */
-async function ignored({ settings }: Runtime, call: HttpCall): Promise<Response> {
+async function ignored({ settings }: ServedRuntime, call: HttpCall): Promise<Response> {
   const error = settings.rejected.count(callContextOf(call))
   await delayRefusal(error, settings)
   return error ? errorAnswer(null, error, call) : new LightResponse(null, { status: 204, headers: call.headers })

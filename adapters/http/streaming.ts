@@ -1,8 +1,8 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { AnswerSpace } from '../../runtime/access/shares.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { roundEnd } from '../../runtime/primitives/event-loop.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { eachOf, EVENTS_PER_ROUND, type ReadResult } from '../../runtime/streams/task-stream.ts'
 import { credentialsExpiredError } from '../entry/admission.ts'
 import { LightResponse, type AnswerHeaders } from '../entry/answers.ts'
@@ -32,7 +32,7 @@ const FIRST_EVENT_MS = 1000
  * request expire.
  */
 export async function streamAnswer(
-  { settings: { clock } }: Runtime,
+  { settings: { clock } }: ServedRuntime,
   call: HttpCall,
   open: (terms: EventStreamOptions) => Events,
   encoding: Encoding
@@ -111,7 +111,7 @@ function responseOf(
  * stream.
  */
 export function inPieces(
-  { settings: { clock } }: Runtime,
+  { settings: { clock } }: ServedRuntime,
   { served }: HttpCall,
   space: AnswerSpace,
   pieces: Iterable<string>,

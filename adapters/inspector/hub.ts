@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import type { Runtime } from '../../runtime/index.ts'
 import { unrefTimer } from '../../runtime/ports/clock.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Observation } from '../../runtime/telemetry-port.ts'
 import type { Tap } from '../entry/connection.ts'
 import type { Chart, CrashReport, FromHub } from './feed.ts'
@@ -62,7 +62,7 @@ export class Hub {
   readonly #options: HubOptions
   readonly #pages = new Set<PageLink>()
   readonly #sinks = new Set<InspectionSink>()
-  #runtime: Runtime
+  #runtime: ServedRuntime
   #url: string
   #charts: Promise<Chart[]> | undefined
   #observation: HubObservation | undefined
@@ -75,7 +75,7 @@ export class Hub {
   #proving: Proving | undefined
   readonly #crashes = new Map<string, CrashReport>()
 
-  constructor(runtime: Runtime, url: string, options: HubOptions, tap: Tap) {
+  constructor(runtime: ServedRuntime, url: string, options: HubOptions, tap: Tap) {
     this.#runtime = runtime
     this.#url = url
     this.#options = options
@@ -89,7 +89,7 @@ export class Hub {
   }
 
   /** Switches to another runtime after a reload of the agent. */
-  use(runtime: Runtime, url: string): void {
+  use(runtime: ServedRuntime, url: string): void {
     const before = this.#observation
     before?.stop()
     before?.recorder.pause()

@@ -3,6 +3,3 @@
  * `serve(runtime, { port, inspector: inspect() })`.
  */
 export { inspect } from './inspect.ts'
-
-export type { InspectOptions } from './inspect.ts'
-export type { SideApp } from '../serve/side-app.ts'

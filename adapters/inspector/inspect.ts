@@ -1,7 +1,7 @@
 import { redactValue } from '../../runtime/ports/logger.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { drawChart } from '../drawing/chart-drawing.ts'
-import type { SideApp } from '../serve/side-app.ts'
+import type { PortExtension } from '../serve/port-extension.ts'
 import { Inspector, builtPage } from './inspector.ts'
 import { loadStately } from './stately.ts'
 
@@ -28,12 +28,12 @@ const OPTIONS: OptionKinds<InspectOptions> = { redact: true, stately: true, toke
  * plain one at `/`; `/stately` opens Stately's inspector. With `authenticate`, or on a public address, it requires the
  * token (`/?token=…`). Without viewers it costs nothing. Throws TypeError for invalid options.
  */
-export function inspect(options: InspectOptions = {}): SideApp {
+export function inspect(options: InspectOptions = {}): PortExtension {
   return inspectorWith(options)
 }
 
 /** The same, with the URL of its page. */
-export function inspectorWith(options: InspectOptions): SideApp & { readonly pageUrl: string } {
+export function inspectorWith(options: InspectOptions): PortExtension & { readonly pageUrl: string } {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
   const { redact = redactValue, stately, token } = options
   if (typeof redact !== 'function')

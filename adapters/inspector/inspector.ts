@@ -5,14 +5,14 @@ import type { AddressInfo, Socket } from 'node:net'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type WebSocket, WebSocketServer } from 'ws'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { escapeMarkup } from '../drawing/svg-element.ts'
 import { isLoopback, originRefusal, type RefusedRequest, type RequestTarget, targetOf } from '../entry/admission.ts'
 import { jsonAnswer, LightResponse } from '../entry/answers.ts'
 import type { HttpRequest, Tap } from '../entry/connection.ts'
 import { serverUrlOf, FULL } from '../entry/listen.ts'
 import { acceptUpgrades } from '../entry/upgrade-paths.ts'
-import type { SideApp } from '../serve/side-app.ts'
+import type { PortExtension } from '../serve/port-extension.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { refuse } from '../websocket/handshake.ts'
 import { startHeartbeat } from '../websocket/heartbeat.ts'
@@ -138,12 +138,12 @@ export interface InspectorParts extends HubOptions {
 interface Open {
   readonly server: Server
   readonly hub: Hub
-  runtime: Runtime
+  runtime: ServedRuntime
   url: string
 }
 
 /** An inspector on a server: its page, the sockets of pages and of Stately's inspector, and access control. */
-export class Inspector implements SideApp {
+export class Inspector implements PortExtension {
   readonly tap: Tap = { onFrame: undefined }
   readonly token: string
   readonly #parts: InspectorParts
@@ -170,7 +170,7 @@ export class Inspector implements SideApp {
     return this.#parts.page.file(pathname)
   }
 
-  async open(server: Server, runtime: Runtime, url: string): Promise<() => Promise<void>> {
+  async open(server: Server, runtime: ServedRuntime, url: string): Promise<() => Promise<void>> {
     const { stately: receiver, loadStately, redact } = this.#parts
     const {
       settings: { clock, logger }
@@ -197,7 +197,7 @@ export class Inspector implements SideApp {
   }
 
   /** Switches to another runtime, whose agent replaces the previous one. */
-  use(runtime: Runtime, url: string): void {
+  use(runtime: ServedRuntime, url: string): void {
     const open = this.#served
     Object.assign(open, { runtime, url })
     open.hub.use(runtime, url)
@@ -307,7 +307,7 @@ function scriptAnswer(text: string): Response {
 }
 
 /** Whether the inspector needs no token: on a loopback address, for an agent without `authenticate`. */
-function isOpen(server: Server, { settings }: Runtime): boolean {
+function isOpen(server: Server, { settings }: ServedRuntime): boolean {
   return isLoopback((server.address() as AddressInfo).address) && !settings.authenticate
 }
 
@@ -318,7 +318,11 @@ function hasToken(address: string | undefined, token: string): boolean {
 }
 
 /** The target of a handshake, or its refusal: by the Host rule, for a wrong token, or for a page of another origin. */
-function socketTarget(request: IncomingMessage, { settings }: Runtime, token: string): RequestTarget | RefusedRequest {
+function socketTarget(
+  request: IncomingMessage,
+  { settings }: ServedRuntime,
+  token: string
+): RequestTarget | RefusedRequest {
   const target = targetOf(request, settings)
   if ('status' in target) return target
   if (!hasToken(request.url, token))

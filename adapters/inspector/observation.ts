@@ -2,10 +2,11 @@ import type { AnyStateMachine, InspectionEvent } from 'xstate'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { TokenBucket } from '../../runtime/access/call-scheduler.ts'
-import type { Agent, Runtime } from '../../runtime/index.ts'
+import type { Agent } from '../../runtime/index.ts'
 import type { ObservedCluster } from '../../runtime/ports/cluster-status.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../runtime/telemetry-port.ts'
 import { chartVersion } from '../../runtime/work-port.ts'
@@ -81,7 +82,7 @@ function nodesReader(cluster: ObservedCluster, tasks: TaskIndex): NonNullable<Sh
 
 /** Observes a runtime for pages and sinks. */
 export function observe(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   {
     redact,
     frames,
@@ -224,7 +225,7 @@ export function observe(
 const MOST_EXAMPLES = 4
 
 /** The facts of an agent's card that pages show. */
-export function shownAgent(runtime: Runtime): Hello['agent'] {
+export function shownAgent(runtime: ServedRuntime): Hello['agent'] {
   const { name, description, version, skills, capabilities } = runtime.agentCard([])
   const { params } = capabilities.extensions?.find(({ uri }) => uri === NEGOTIATION_EXTENSION) ?? {}
   return {

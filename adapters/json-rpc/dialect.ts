@@ -40,7 +40,7 @@ export const DIALECTS: Kind = [
   value =>
     Array.isArray(value) &&
     value.every(each => isObject(each) && typeof each['version'] === 'string' && typeof each['method'] === 'function'),
-  'a list such as [dialect03(runtime)], of taskchart/legacy'
+  'a list such as [dialect03(runtime)], of taskchart/http'
 ]
 
 /** A REST request for a dialect. */

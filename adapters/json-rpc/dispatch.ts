@@ -7,7 +7,7 @@ import {
 } from '../../machines/protocol/operations.ts'
 import { normaliseVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
 import type { UncheckedOperations } from '../../runtime/access/call-context.ts'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { type AnsweringMethod, type Dialect, type Method, type StreamingMethod, Versions } from './dialect.ts'
 
 /**
@@ -77,7 +77,7 @@ export function operationsOf(runtime: UncheckedOperations): Operations {
  * The methods for clients: the operations of 1.0, and those of older dialects. A request without a version that names a
  * method of a dialect belongs to that dialect. A request with the version of a dialect has only the methods of that.
  */
-export function methodsOf(runtime: Runtime, versions = new Versions()): Methods {
+export function methodsOf(runtime: ServedRuntime, versions = new Versions()): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
   return (name, version) => {
     const operation = operations.get(name)
@@ -91,7 +91,7 @@ export function methodsOf(runtime: Runtime, versions = new Versions()): Methods 
 }
 
 /** The method for every name in an unsupported version: it answers with the error for the version. */
-function versionErrorMethod({ settings: { rejected } }: Runtime, version: string): Method {
+function versionErrorMethod({ settings: { rejected } }: ServedRuntime, version: string): Method {
   return {
     streaming: false,
     answer: async (params, call) => rejected.read(call, params, () => checkVersion(version))

@@ -1,7 +1,7 @@
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
 import type { MessageRow } from '../../runtime/store/store.ts'
 import { type HistoryReader, LARGE_BYTES, readWhole } from '../../runtime/streams/task-stream.ts'
@@ -19,9 +19,9 @@ const MESSAGES = 200
 
 /** Reads what came before the tasks and answers of 0.1. The callers have got these from an operation. */
 export class PastReader {
-  readonly #runtime: Runtime
+  readonly #runtime: ServedRuntime
 
-  constructor(runtime: Runtime) {
+  constructor(runtime: ServedRuntime) {
     this.#runtime = runtime
   }
 
@@ -59,7 +59,7 @@ export class PastReader {
    * The tasks before a task, oldest first: the message that opened a task refers to the one before it. Gives the newest
    * ones that fit into `limits.referencedTasks` and `limits.referencedBytes`.
    */
-  async #before(store: HistoryReader, scope: Scope, taskId: string, { room }: CallContext): Promise<Task[]> {
+  async #before(store: HistoryReader, scope: Scope, taskId: string, { budget }: CallContext): Promise<Task[]> {
     const { referencedTasks, referencedBytes } = this.#runtime.settings.limits
     const tasks: Task[] = []
     let bytes = 0
@@ -69,7 +69,7 @@ export class PastReader {
       )
       const [size] = before === undefined ? [] : await store.measureTasks({ ...scope, taskIds: [before] })
       if (!size || (bytes += size.bytes) > referencedBytes) break
-      if (bytes > LARGE_BYTES) await room?.(referencedBytes)
+      if (bytes > LARGE_BYTES) await budget?.(referencedBytes)
       const read = await readWhole(store, scope, size.taskId)
       if (!read) break
       tasks.unshift(read.task)

@@ -10,7 +10,7 @@ import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect, Method } from '../json-rpc/dialect.ts'
 import { toError01, withObjectData } from './errors.ts'
 import { checkedParams, type Event01, type Status01 } from './parts.ts'
@@ -51,8 +51,8 @@ const YEAR_MS = 365 * 24 * 60 * 60 * 1000
  * context, which gets the id; the answer's metadata states it. Throws TypeError for an unknown option, RangeError for
  * an invalid `idsRememberedMs`.
  */
-export function dialect01(runtime: Runtime, options: Dialect01Options = {}): Dialect {
-  checkRuntime(runtime, 'dialect01')
+export function dialect01(given: Runtime, options: Dialect01Options = {}): Dialect {
+  const runtime = servedRuntime(given, 'dialect01')
   checkOptions(options, OPTIONS, 'dialect01', 'dialect01(runtime, { idsRememberedMs: 86_400_000 })')
   const { idsRememberedMs: storedMs = YEAR_MS } = options
   if (!(storedMs > 0 && storedMs < Infinity))

@@ -188,3 +188,17 @@ function decoded(id: string): string {
     return id
   }
 }
+
+/**
+ * The form of later drafts of 0.3: without `kind`, and with files as `{ name, mediaType, fileWithBytes }`. Webhooks of
+ * its clients are stored with this name.
+ */
+export const BARE = '0.3 without kind'
+
+/** The events of a stream, each written by `write`. */
+export async function* writeEvents(
+  events: AsyncIterable<unknown>,
+  write: (event: unknown) => unknown
+): AsyncGenerator<object, void, undefined> {
+  for await (const event of events) yield write(event) as object
+}

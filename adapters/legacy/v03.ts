@@ -1,34 +1,39 @@
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { fromWireError } from '../../machines/protocol/wire-errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
-import type { Runtime } from '../../runtime/index.ts'
-import type { WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
+import type { WebhookBody } from '../../runtime/ports/webhook-sender.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
 import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
-import type { Dialect } from '../json-rpc/dialect.ts'
-import { card03, withCard03, type Card03Options } from '../v03/card.ts'
+import { card03, type Card03Options } from '../v03/card.ts'
 import type { Event03, PushConfig03 } from '../v03/objects.ts'
 import { toError03 } from './errors.ts'
-import { method03, type Method03, params03, route03 } from './v03-requests.ts'
+import { BARE, type Method03, params03, writeEvents } from './v03-requests.ts'
 
 type Params = Record<string, unknown>
 type Failed = { readonly error: unknown }
 type Events = AsyncGenerator<Event03, void, undefined>
 
+/** Answers the methods of 0.3. */
+export interface Calls03 {
+  answer(method: Method03, params: unknown, call: CallContext): Promise<unknown>
+  events(method: Method03, params: unknown, call: CallContext): AsyncGenerator<object, void, undefined>
+}
+
 /**
- * A2A 0.3 over a runtime: JSON-RPC according to its JSON schema, and REST under `/v1` in the JSON form of its proto.
- * The SDK's compatibility layer translates; validation and the ends of streams are added here. A request in the form of
- * later drafts, without `kind`, is answered in that form.
+ * The methods of A2A 0.3 over a runtime, according to its JSON schema. The SDK's compatibility layer translates;
+ * validation and the ends of streams are added here. A request in the form of later drafts, without `kind`, is answered
+ * in that form.
  */
-export function createDialect03(runtime: Runtime, options?: Card03Options): Dialect {
+export function createCalls03(runtime: ServedRuntime, options: Card03Options): Calls03 {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
   const { capabilities, rejected } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
-  runtime.writesWebhooks(BARE, writeBare)
 
   const handle = (method: string, params: Params, call: CallContext) =>
     handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
@@ -97,32 +102,14 @@ export function createDialect03(runtime: Runtime, options?: Card03Options): Dial
     call: CallContext
   ): AsyncGenerator<object, void, undefined> {
     try {
-      if (isBare(method, params)) yield* written(stream(method, params, { ...call, dialect: BARE }), toBare)
+      if (isBare(method, params)) yield* writeEvents(stream(method, params, { ...call, dialect: BARE }), toBare)
       else yield* stream(method, params, call)
     } catch (error) {
       throw toError03(error)
     }
   }
 
-  return {
-    version: LEGACY_VERSION,
-    method: name => {
-      const method = method03(name)
-      if (!method?.streaming)
-        return method && { streaming: false, answer: (params, call) => answer(method, params, call) }
-      return { streaming: true, events: (params, call) => events(method, params, call) }
-    },
-    rest: request => {
-      const route = route03(request)
-      if (!route) return undefined
-      const { method, params, write } = route
-      if (!method.streaming)
-        return { streaming: false, answer: async call => write(await answer(method, params, call)) }
-      return { streaming: true, events: call => written(events(method, params, call), write) }
-    },
-    card: card => card03(card, options),
-    withCard: card => withCard03(card, options)
-  }
+  return { answer, events }
 }
 
 /** The form of the answer: that of the message, else that of the method's spelling. */
@@ -130,16 +117,10 @@ function isBare({ dotted }: Method03, params: unknown): boolean {
   return isBareMessage(params) ?? dotted
 }
 
-const writeBare: WebhookBodyWriter = (update, task) => {
+/** The body of a webhook that a client of 0.3 has registered, in the form of that client. */
+export function writeWebhook03(form: string, update: StreamResponse, task: Task): WebhookBody {
   const { type, text } = writeLegacy(update, task)
-  return { type, text: JSON.stringify(toBare(JSON.parse(text))) }
-}
-
-async function* written(
-  events: AsyncIterable<unknown>,
-  write: (event: unknown) => unknown
-): AsyncGenerator<object, void, undefined> {
-  for await (const event of events) yield write(event) as object
+  return { type, text: form === BARE ? JSON.stringify(toBare(JSON.parse(text))) : text }
 }
 
 /** The stream of a message also closes at a question: that event is `final`. */
@@ -151,12 +132,6 @@ function closing(event: Event03): Event03 {
 function toOwnError(error: unknown, { signal }: CallContext): unknown {
   return signal?.aborted ? signal.reason : fromWireError(error)
 }
-
-/**
- * The form of later drafts of 0.3: without `kind`, and with files as `{ name, mediaType, fileWithBytes }`. Webhooks of
- * its clients are stored with this name.
- */
-const BARE = '0.3 without kind'
 
 /** The members of 0.3's objects that contain other objects of 0.3. None contains the author's data. */
 const MEMBERS = new Set(['status', 'message', 'history', 'artifact', 'artifacts', 'parts'])

@@ -11,10 +11,6 @@ import type { PostgresPool } from './session/pool.ts'
 import { postgresReasonOf } from './session/session.ts'
 import { connectionsOf, readsOf, storeOf } from './store.ts'
 
-export { StorageError } from '../rows/damage.ts'
-export type { StoreReader } from '../rows/store-reader.ts'
-export type { PostgresClient, PostgresPool, PostgresQuery } from './session/pool.ts'
-
 /** The options of a PostgreSQL store. All are optional. */
 export interface PostgresOptions {
   /** The schema of the tables, created if needed. Each agent needs its own. Default `taskchart`. */

@@ -16,15 +16,6 @@ const OPTIONS: OptionKinds<WebhooksOptions> = {
   resolve: functionFor('a function that gives the IP addresses of a host')
 }
 
-export type {
-  OwnedWebhook,
-  WebhookAnswer,
-  WebhookBody,
-  WebhookPost,
-  WebhookSender,
-  WebhookBodyWriter
-} from '../../runtime/ports/webhook-sender.ts'
-
 /**
  * Delivers webhooks over HTTP, for `createRuntime({ push: webhooks() })`. Accepts only `https:` URLs of the public
  * internet: the name is resolved at registration and before each post, every address is checked, and only those are

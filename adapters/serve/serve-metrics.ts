@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Runtime } from '../../runtime/index.ts'
 import { checkArgument, checkOptions, type OptionKinds, withMembers } from '../../runtime/primitives/options.ts'
-import { checkRuntime } from '../../runtime/runtime-options.ts'
+import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
 import type { Metric, MetricDefinition, MetricSource } from '../../runtime/telemetry-port.ts'
 import { type AllowList, originRefusal, requestPathOf, targetOf } from '../entry/admission.ts'
 import { bindError } from '../entry/bind.ts'
@@ -42,8 +42,8 @@ const REQUEST_TIMEOUT_MS = 10_000
  * nothing of tasks or callers. Resolves when it accepts connections; rejects if the port cannot be bound. Throws
  * TypeError for an unknown option, and without a port.
  */
-export async function serveMetrics(runtime: Runtime, options: MetricsOptions): Promise<ServedMetrics> {
-  checkRuntime(runtime, 'serveMetrics')
+export async function serveMetrics(given: Runtime, options: MetricsOptions): Promise<ServedMetrics> {
+  const runtime = servedRuntime(given, 'serveMetrics')
   checkOptions(options, OPTIONS, 'serveMetrics', EXAMPLE)
   checkPort(options, 'serveMetrics', EXAMPLE)
   const { port, host = '127.0.0.1' } = options
@@ -68,7 +68,7 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
   return { url: serverUrlOf(server, PATH), close: () => (closing ??= close()) }
 }
 
-async function answer(runtime: Runtime, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(runtime: ServedRuntime, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const [status, text] = await answerTo(runtime, request)
   response.writeHead(status, {
     'Content-Type': status === 200 ? PROMETHEUS_TEXT : 'text/plain',
@@ -79,7 +79,7 @@ async function answer(runtime: Runtime, request: IncomingMessage, response: Serv
 }
 
 /** The answer to a request. Pages of other origins may not read metrics, also not by DNS rebinding. */
-async function answerTo(runtime: Runtime, request: IncomingMessage): Promise<[status: number, text: string]> {
+async function answerTo(runtime: ServedRuntime, request: IncomingMessage): Promise<[status: number, text: string]> {
   const target = targetOf(request, ALLOWED)
   if ('status' in target) return [target.status, `${target.message}\n`]
   const refusal = originRefusal(request.headers.origin, target.host, ALLOWED)

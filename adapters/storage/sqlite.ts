@@ -19,10 +19,6 @@ import { TaskReader } from './read/task-reader.ts'
 import { tablesOf } from './tables.ts'
 import { ThreadLink } from './thread/thread-link.ts'
 
-export type { DriverName } from './driver.ts'
-export { StorageError } from '../rows/damage.ts'
-export type { StoreReader } from '../rows/store-reader.ts'
-
 /** The options of a SQLite store. All are optional. */
 export interface SqliteOptions {
   /**

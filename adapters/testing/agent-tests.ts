@@ -8,8 +8,9 @@ import { describeBargainMove } from './negotiation/model.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
 import { locatedErrorText, PathError } from './path-error.ts'
+import { PLAN_OPTIONS, type PlanOptions } from './plan/cases.ts'
 import { DrawError } from './plan/made-cases.ts'
-import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
+import type { Path, Plan } from './plan/plan.ts'
 import { propertyName } from './plan/unmodelled.ts'
 import { type AtStep, type Liveness, walkChart, type WalkedStep, walkedSteps } from './run/chart-run.ts'
 import { allDrivers, availableDrivers, type Driver, DRIVERS, SOME_DRIVERS, type Manner } from './run/drivers.ts'
@@ -98,7 +99,7 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     unmodelled,
     draws,
     lacks: ungenerated
-  } = await planFor(agent, options)
+  } = await (await import('./plan/plan.ts')).planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))

@@ -5,8 +5,8 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { SharedLimit } from '../../runtime/access/shares.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { requestPathOf, type RefusedRequest } from '../entry/admission.ts'
 import type { Tap } from '../entry/connection.ts'
 import {
@@ -30,13 +30,15 @@ import { ServedSocket } from './outbox.ts'
 
 /** A served runtime. */
 export interface Served {
-  /** The URL of the agent: `ws://127.0.0.1:4242/`. */
+  /** The URL of the agent: `http://127.0.0.1:4242/`, or `ws://127.0.0.1:4242/` if it speaks WebSocket alone. */
   readonly url: string
+  /** The URL of the metrics, if they are served: `http://127.0.0.1:9464/metrics`. */
+  readonly metricsUrl?: string
   /** The interfaces in the card at this URL, for other servers of the same agent. */
   readonly interfaces: readonly AgentInterface[]
   /**
-   * Refuses new connections from now on: handshakes, and with `port` also HTTP requests, get 503. Open connections
-   * remain until `close`. May be called twice.
+   * Refuses new connections from now on: handshakes get 503, and on a port that `serve` opened also HTTP requests. Open
+   * connections remain until `close`. May be called twice.
    */
   drain(): void
   /**
@@ -55,7 +57,13 @@ const CLOSE_TIMEOUT_MS = 5_000
 /**
  * Accepts WebSockets on a listening server until it is closed; the server remains open. `tap` receives their frames.
  */
-export function attach(runtime: Runtime, server: Server, path: string, offer: OfferedBindings, tap?: Tap): Served {
+export function attach(
+  runtime: ServedRuntime,
+  server: Server,
+  path: string,
+  offer: OfferedBindings,
+  tap?: Tap
+): Served {
   const { settings } = runtime
   const { limits, clock, logger } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }

@@ -85,7 +85,7 @@ export class Call implements CallContext {
     return this.#large
   }
 
-  readonly room: Budget = bytes => {
+  readonly budget: Budget = bytes => {
     this.#large ??= new LargeAnswer(this.#answers, this.id, this.activated, this.signal)
     return this.#large.reserve(bytes)
   }

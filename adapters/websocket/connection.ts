@@ -4,11 +4,11 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { IncompleteBytes, sharerKeyOf } from '../../runtime/access/shares.ts'
-import type { Runtime } from '../../runtime/index.ts'
 import { ReleasingMap } from '../../runtime/primitives/collections.ts'
 import { onAbort, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import { catchErrors, onReceived } from '../../runtime/primitives/received.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { eachOf, EVENTS_PER_ROUND, type ReadResult } from '../../runtime/streams/task-stream.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
 import type { Method } from '../json-rpc/dialect.ts'
@@ -34,7 +34,7 @@ import { Outbox, type ServedSocket } from './outbox.ts'
 
 /** The data that all connections of a server share. */
 interface Serving {
-  readonly runtime: Runtime
+  readonly runtime: ServedRuntime
   readonly methods: Methods
   /** The interfaces of the agent, for its extended card. */
   readonly interfaces: readonly AgentInterface[]
@@ -51,7 +51,7 @@ const UNFINISHED_MS = 30_000
 
 /** One client's WebSocket: decodes frames, performs calls and streams, and sends their frames. */
 export class Connection {
-  readonly #runtime: Runtime
+  readonly #runtime: ServedRuntime
   readonly #methods: Methods
   readonly #socket: ServedSocket
   readonly #terms: ConnectionOptions

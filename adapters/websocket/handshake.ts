@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
-import type { Runtime } from '../../runtime/index.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import {
   refusalForVersion,
   requestHeadersOf,
@@ -16,7 +16,7 @@ import {
 import { refusalBody } from '../entry/answers.ts'
 import type { Versions } from '../json-rpc/dialect.ts'
 
-type Settings = Runtime['settings']
+type Settings = ServedRuntime['settings']
 
 /** The result of a connection's handshake. */
 export interface ConnectionOptions {

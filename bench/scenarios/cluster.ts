@@ -41,7 +41,7 @@ export async function clusterTables({
   const start = async (options: object) => {
     const server = await ServerProcess.start('ours', {
       work: 'artifact',
-      limits: { callsPerConnection: 100_000 },
+      limits: { advanced: { callsPerConnection: 100_000 } },
       ...options
     })
     servers.push(server)

@@ -45,7 +45,7 @@ async function acknowledgements(file: string): Promise<string> {
   const server = await ServerProcess.start(oursDurable.file, {
     work: 'artifact',
     file,
-    limits: { callsPerConnection: 100_000 }
+    limits: { advanced: { callsPerConnection: 100_000 } }
   })
   const load = await webSocketLoad(server.port, 1)
   try {
@@ -87,7 +87,11 @@ async function paced(load: Load, forMs: number): Promise<number[]> {
 
 /** A server with many tasks that wait, each with a deadline, and one whose deadline comes while no server is there. */
 async function restart(file: string, openTasks: number): Promise<string> {
-  const options = { work: 'ask', file, limits: { idleContexts: 1, perPrincipal: { openTasks: 2 * openTasks } } }
+  const options = {
+    work: 'ask',
+    file,
+    limits: { perPrincipal: { openTasks: 2 * openTasks }, advanced: { idleContexts: 1 } }
+  }
   const taskId = await killedAfter({ ...options, deadlineMs: FAR_MS }, openTasks)
   const overdueId = await killedAfter({ ...options, deadlineMs: SOON_MS }, 1)
   await new Promise(resolve => setTimeout(resolve, SOON_MS))

@@ -23,7 +23,7 @@ const PARTS = 200
 const KILLED_AFTER = 0.9
 
 /** A server whose limits do not end a large task. */
-const LIMITS = { eventsPerTask: 10_000_000, taskBytes: 1024 ** 3, restoredBytes: 1024 ** 3 }
+const LIMITS = { eventsPerTask: 10_000_000, taskBytes: 1024 ** 3, advanced: { restoredBytes: 1024 ** 3 } }
 
 /**
  * One task with many events, one with a large artifact, in a SQLite file: how long it takes, and what the process

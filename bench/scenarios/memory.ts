@@ -1,4 +1,4 @@
-import { defaultLimits } from '../../runtime/access/limits.ts'
+import type { LimitChanges } from '../../runtime/access/limits.ts'
 import { completed, taskIdIn, waiting } from '../checks.ts'
 import { echo, express, ours, oursDurable, type Contender } from '../contenders.ts'
 import { median } from '../figures.ts'
@@ -13,7 +13,7 @@ import { messageParams } from './message.ts'
 interface Keeper {
   readonly name: string
   readonly contender: Contender
-  readonly limits: Readonly<Record<string, number>>
+  readonly limits: LimitChanges
 }
 
 const IN_FLIGHT = 16
@@ -27,12 +27,12 @@ const SETTLE_MS = 100
 /** Memory of a task that waits in input-required: what the process holds more for each of many such tasks. */
 export async function memoryTable({ waitingTasks, memoryRounds }: Scale): Promise<string> {
   const all = waitingTasks + WARM_UPS
-  const keepers = [
+  const keepers: Keeper[] = [
     { name: 'taskchart, live', contender: ours, limits: live(all) },
-    { name: 'taskchart, passivated', contender: ours, limits: { idleContexts: 1 } },
-    { name: 'taskchart, passivated, SQLite', contender: oursDurable, limits: { idleContexts: 1 } },
+    { name: 'taskchart, passivated', contender: ours, limits: { advanced: { idleContexts: 1 } } },
+    { name: 'taskchart, passivated, SQLite', contender: oursDurable, limits: { advanced: { idleContexts: 1 } } },
     { name: 'official SDK', contender: express, limits: {} }
-  ].filter(({ limits }: Keeper) => Object.keys(limits).every(isLimit))
+  ]
   const found = keepers.map(({ name }) => ({ name, heap: [] as number[], rss: [] as number[] }))
   for (let round = 0; round < memoryRounds; round += 1) {
     for (const [i, keeper] of keepers.entries()) {
@@ -98,13 +98,8 @@ async function connected(server: ServerProcess, connections: number): Promise<Lo
 }
 
 /** Limits with which so many contexts stay in memory. */
-function live(contexts: number): Record<string, number> {
-  return Object.fromEntries(['liveContexts', 'idleContexts'].filter(isLimit).map(name => [name, contexts]))
-}
-
-/** Whether the runtime has a limit of this name: one that it has not would be measured as if it had worked. */
-function isLimit(name: string): boolean {
-  return name in defaultLimits
+function live(contexts: number): LimitChanges {
+  return { liveContexts: contexts, advanced: { idleContexts: contexts } }
 }
 
 async function memoryOfATask({ contender, limits }: Keeper, tasks: number): Promise<Pick<Memory, 'heap' | 'rss'>> {

@@ -1,4 +1,4 @@
-import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../adapters/serve/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { defineAgent } from '../../runtime/agent/define-agent.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
@@ -16,6 +16,10 @@ const agent = defineAgent({
   work: ourWork[work],
   ...(deadlineMs !== undefined && { deadlineMs })
 })
-const runtime = createRuntime({ agent, store: sqliteStore(file), limits: { framesPerSecond: 1_000_000, ...limits } })
-const { url } = await serveWebSocket(runtime, { port: 0 })
+const runtime = createRuntime({
+  agent,
+  store: sqliteStore(file),
+  limits: { ...limits, advanced: { framesPerSecond: 1_000_000 } }
+})
+const { url } = await serve(runtime, { port: 0, http: false })
 report(Number(new URL(url).port))

@@ -40,7 +40,7 @@ const runtime = createRuntime({
   push: webhooks({ allowLoopback: true }),
   observeProperties: true,
   retention: { endedTasksMs: retentionMs, idleContextsMs: retentionMs, sweepEveryMs: Math.ceil(retentionMs / 10) },
-  limits: { sendsRememberedMs: retentionMs }
+  limits: { advanced: { dedupeWindowMs: retentionMs } }
 })
 const { url } = await serve(runtime, { port })
 const metrics = await serveMetrics(runtime, { port: 0 })

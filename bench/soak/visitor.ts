@@ -1,12 +1,5 @@
 import type { AgentClient } from '../../adapters/client/agent-client.ts'
-import {
-  acceptOffer,
-  connect,
-  offerIn,
-  proposeTerms,
-  type StreamResponse,
-  type Task
-} from '../../adapters/client/connect.ts'
+import { negotiate, connect, offerIn, type StreamResponse, type Task } from '../../adapters/client/connect.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { KEYS } from './agent.ts'
@@ -143,11 +136,11 @@ export class Visitor {
   }
 
   async #bargain(): Promise<void> {
-    const asked = await this.#client.sendMessage(this.#message(proposeTerms({ euros: 20 })))
+    const asked = await this.#client.sendMessage(this.#message(negotiate({ propose: { euros: 20 } })))
     const found = 'message' in asked ? offerIn(asked.message) : undefined
     if (!found || !('message' in asked)) return this.#fail(`20 euros were answered with ${JSON.stringify(asked)}`)
     const answer = await this.#client.sendMessage(
-      this.#message(acceptOffer(found), { contextId: asked.message.contextId ?? '' })
+      this.#message(negotiate({ accept: found }), { contextId: asked.message.contextId ?? '' })
     )
     const task = 'task' in answer ? answer.task : undefined
     if (!JSON.stringify(task?.artifacts).includes('for 45'))
@@ -173,7 +166,7 @@ export class Visitor {
     if (tasks.length !== Math.min(10, totalSize)) this.#fail(`a page of 10 has ${tasks.length} tasks of ${totalSize}`)
   }
 
-  #message(said: string | ReturnType<typeof proposeTerms>, address: { taskId?: string; contextId?: string } = {}) {
+  #message(said: string | ReturnType<typeof negotiate>, address: { taskId?: string; contextId?: string } = {}) {
     this.#messages += 1
     const part = typeof said === 'string' ? { text: said } : said
     return {

@@ -125,6 +125,11 @@ export class A2AError extends Error {
     this.data = options.data
   }
 
+  /** Whether a value is such an error, also one of another copy of this package. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isA2AError(value)
+  }
+
   /** The error's details as `google.rpc` JSON (§5.4): ErrorInfo, then BadRequest and RetryInfo where they apply. */
   get details(): ErrorDetail[] {
     const details = [errorInfo(this)]

@@ -110,11 +110,11 @@ export async function checkPermission(
   services: AuthorizationServices,
   request: AuthorizationRequest
 ): Promise<void> {
-  const answer = await answerOf(authorize, services, request)
+  const answer = await dataOf(authorize, services, request)
   if (answer !== true) throw forbidden(request.operation, answer)
 }
 
-async function answerOf(
+async function dataOf(
   authorize: Authorize,
   { logger, clock, limits }: AuthorizationServices,
   request: AuthorizationRequest

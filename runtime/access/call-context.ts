@@ -73,9 +73,9 @@ export interface CallContext {
   /** CancelTask: cancels the target of this key, if it has one, once messages with the key have their outcome. */
   readonly keyToCancel?: KeyToCancel | undefined
   /** Called with the generation of each event of a stream, just before the stream gives it. */
-  readonly numbered?: ((generation: number) => void) | undefined
+  readonly onGeneration?: ((generation: number) => void) | undefined
   /** Called before a large answer, or a large first item of a stream, is read. Default: no wait. */
-  readonly room?: Budget | undefined
+  readonly budget?: Budget | undefined
   /** Ends the wait and the stream; never the task (§3.5.2). */
   readonly signal?: AbortSignal | undefined
   /** Trace context of the call. Default: the active one. Ignored if the runtime does not trace. */

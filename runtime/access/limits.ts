@@ -22,8 +22,27 @@ export interface QuotaChanges {
 /** The quotas of a tenant and of each principal in it. */
 export type Quotas = Pick<Limits, keyof QuotaChanges>
 
+/** The limits that have a name of their own in the options: docs/sizing.md says which to think of first. */
+const FIRST = [
+  'messageBytes',
+  'taskBytes',
+  'eventsPerTask',
+  'tasksPerContext',
+  'liveContexts',
+  'connections',
+  'queuedMessages',
+  'referencedBytes',
+  'longPollMs'
+] as const
+
+type FirstLimit = (typeof FIRST)[number]
+
 /** Changes of single limits; the others keep their defaults. */
-export type LimitChanges = Partial<Omit<Limits, keyof QuotaChanges>> & QuotaChanges
+export type LimitChanges = Partial<Pick<Limits, FirstLimit>> &
+  QuotaChanges & {
+    /** The limits that few have to change. */
+    readonly advanced?: Partial<Omit<Limits, FirstLimit | keyof QuotaChanges>> | undefined
+  }
 
 /** Limits of a runtime and its servers. Every limit is on by default. */
 export interface Limits {
@@ -76,7 +95,7 @@ export interface Limits {
   /** Events buffered in memory for one stream. Later ones are read from the log. Default 64. */
   bufferedEvents: number
   /** How long a message is remembered for deduplication, in milliseconds. Default 1 hour. */
-  sendsRememberedMs: number
+  dedupeWindowMs: number
   /** How long GetTask waits for a task to change, if the client asks for that, in milliseconds. Default 30 seconds. */
   longPollMs: number
   /**
@@ -165,7 +184,7 @@ export const defaultLimits: Limits = {
   tenantShare: 0.5,
   idleContexts: 32,
   bufferedEvents: 64,
-  sendsRememberedMs: 60 * 60 * 1000,
+  dedupeWindowMs: 60 * 60 * 1000,
   longPollMs: 30_000,
   accessMs: 10_000,
   negotiationMs: 5 * 60_000,
@@ -201,6 +220,14 @@ export const defaultLimits: Limits = {
   }
 }
 
+const { perTenant: _, perPrincipal: __, ...SINGLE } = defaultLimits
+const isFirst = (name: string) => FIRST.some(first => first === name)
+
+/** The defaults of the limits with a name of their own, and of all others. */
+const [FIRST_DEFAULTS, ADVANCED] = [true, false].map(wanted =>
+  Object.fromEntries(Object.entries(SINGLE).filter(([name]) => isFirst(name) === wanted))
+) as [Pick<Limits, FirstLimit>, Omit<Limits, FirstLimit | keyof QuotaChanges>]
+
 /** Limits of `checkJson`. */
 export function jsonLimitsOf({ jsonDepth, jsonNodes }: Pick<Limits, 'jsonDepth' | 'jsonNodes'>): JsonLimits {
   return { depth: jsonDepth, nodes: jsonNodes }
@@ -211,14 +238,21 @@ export function jsonLimitsOf({ jsonDepth, jsonNodes }: Pick<Limits, 'jsonDepth' 
  * or for a share above 1.
  */
 export function limitsWith(changes: LimitChanges = {}): Limits {
-  const { perTenant, perPrincipal, ...single } = changes
+  const { perTenant, perPrincipal, advanced = {}, ...first } = changes
+  const misplaced = Object.keys(first).find(name => Object.hasOwn(ADVANCED, name))
+  if (misplaced !== undefined)
+    throw new TypeError(`limits has no ${misplaced}. It is an advanced one: limits: { advanced: { ${misplaced} } }.`)
   for (const name of ['principalShare', 'tenantShare'] as const) {
-    if (Number(single[name]) > 1)
+    if (Number(advanced[name]) > 1)
       throw new RangeError(
-        `limits.${name} has to be a part from 0 to 1, not ${String(single[name])}. Leave it out for the default.`
+        `limits.advanced.${name} has to be a part from 0 to 1, not ${String(advanced[name])}. Leave it out for the default.`
       )
   }
-  return { ...changed('limits', defaultLimits, single), ...quotasWith({ perTenant, perPrincipal }) }
+  return {
+    ...changed('limits', FIRST_DEFAULTS, first),
+    ...changed('limits.advanced', ADVANCED, advanced),
+    ...quotasWith({ perTenant, perPrincipal })
+  }
 }
 
 /**

@@ -65,7 +65,7 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
    */
   readonly negotiate?: NegotiateFunction<Terms> | Negotiation<Terms>
   /**
-   * Policy for messages to a working task. `reject` (the default) refuses them. `steer` delivers them if the work is a
+   * Policy for messages to a working task. `reject` (the default) refuses them. `deliver` delivers them if the work is a
    * statechart that handles them in its present state, else refuses them. `queue` stores them as answers to the work's
    * next questions, which the client then does not see.
    */
@@ -77,8 +77,8 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   readonly restart?: RestartOption
   /**
    * Recovery of work that was running when its process ended: `resume` (the default of statecharts), `rerun` (the
-   * default of functions and generators) or `fail`. Work that crashes its process fails after `limits.recoveries`
-   * recoveries without progress.
+   * default of functions and generators) or `fail`. Work that crashes its process fails after as many
+   * recoveries without progress as `limits.advanced.recoveries` allows.
    */
   readonly recovery?: RecoveryType
   /** The version of the work, which is stored with each task. Default: that of the card. */
@@ -277,11 +277,11 @@ function checkNegotiate(negotiate: unknown, work: AgentDefinition['work']): void
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {
-  if (!['reject', 'steer', 'queue'].includes(messages))
-    throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${messages}.`)
-  if (messages === 'steer' && typeof work === 'function')
+  if (!['reject', 'deliver', 'queue'].includes(messages))
+    throw new TypeError(`messages has to be 'reject', 'deliver' or 'queue', not ${messages}.`)
+  if (messages === 'deliver' && typeof work === 'function')
     throw new TypeError(
-      "messages: 'steer' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
+      "messages: 'deliver' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
     )
 }
 

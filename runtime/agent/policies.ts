@@ -57,4 +57,4 @@ export function restartPolicy(option: RestartOption = 'temporary'): RestartPolic
  * Policy for messages to a working task: refuse them, deliver them to a chart that handles them, or store them for the
  * next question.
  */
-export type MessagePolicy = 'reject' | 'steer' | 'queue'
+export type MessagePolicy = 'reject' | 'deliver' | 'queue'

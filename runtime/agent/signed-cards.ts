@@ -6,7 +6,7 @@ import { LruCache } from '../primitives/collections.ts'
 import { agentCard, type CardSource } from './agent-card.ts'
 
 /**
- * Signs a card (§8.4): `cardSigner({ key })` of `taskchart/cards`. Gives the card with its signature, within
+ * Signs a card (§8.4): `cardSigner({ key })` of `taskchart/auth`. Gives the card with its signature, within
  * `limits.accessMs`.
  */
 export type SignCard = (card: AgentCard) => Promise<AgentCard>

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Artifact } from '../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import {
@@ -12,7 +13,6 @@ import {
   withMembers
 } from '../primitives/options.ts'
 import { textOf } from './words.ts'
-import type { WorkInput } from './work-arguments.ts'
 
 /** Identifies an artifact. Its id alone is unique only within its task (§4.1.7). */
 export interface ArtifactReference {
@@ -55,12 +55,27 @@ export interface ArtifactChoice extends ArtifactReference {
   readonly digests?: readonly string[]
 }
 
+/** What of the input of work says which artifact is meant. */
+interface ChoosingInput {
+  readonly message: Message
+  readonly earlierArtifacts: readonly EarlierArtifact[]
+}
+
 /** Options of a question that asks which artifact is meant. */
 export interface WhichArtifactOptions {
   /** One word for the kind of artifact, such as `picture`. Default `artifact`. */
   readonly what?: string
   /** Makes the text of the question. `isAgain`: the last answer did not choose one. */
   readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
+}
+
+/** How to find the artifact that a task refines. */
+export interface RefiningOptions extends WhichArtifactOptions {
+  /**
+   * Allows no artifact: if none is named and there is no earlier one, the result is `undefined` and the task does not
+   * ask. Default false.
+   */
+  readonly optional?: boolean
 }
 
 export const ASKING_OPTIONS: OptionKinds<WhichArtifactOptions> = {
@@ -81,9 +96,32 @@ const LONGEST_DESCRIPTION = 300
  * the message refers to one, has its content, or names one by its name or a phrase: `the red one`, `the second one`
  * that was made, `the newest`. Otherwise ask the client.
  */
-export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
-  checkArgument(input, withMembers(['message', 'earlierArtifacts'], 'the input of the work'), 'artifactChoices(input)')
-  const { message, earlierArtifacts } = input
+export function artifactChoices(input: ChoosingInput): ArtifactChoice[]
+/**
+ * The choice that an answer to `whichArtifact` makes; all choices if none or several match. In order of precedence:
+ *
+ * - a reference in the metadata of a part, or in a `data` part
+ * - its own bytes in a part, unless the text excludes something; if several have them, the file's name and the text
+ *   decide
+ * - its name, its name without the extension, or its id in the text
+ * - its position in the list: `2`, `the second one`, `the last one`; `the newest` is the first, `the oldest` the last
+ * - the task that the message refers to
+ * - words of its name and description
+ */
+export function artifactChoices(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice[]
+export function artifactChoices(from: ChoosingInput | readonly ArtifactChoice[], answer?: Message): ArtifactChoice[] {
+  if (answer) {
+    checkArgument(from, CHOICES, 'artifactChoices(choices, event.message)')
+    const choices = from as readonly ArtifactChoice[]
+    const meant = meantArtifacts(choices, answer)
+    return meant.length === 1 ? meant : [...choices]
+  }
+  checkArgument(from, withMembers(['message', 'earlierArtifacts'], 'the input of the work'), 'artifactChoices(input)')
+  return choicesOf(from as ChoosingInput)
+}
+
+/** The choices that the message which opened a task leaves. */
+function choicesOf({ message, earlierArtifacts }: ChoosingInput): ArtifactChoice[] {
   const newest = new Map<string, ArtifactChoice>()
   for (const { taskId, artifact } of earlierArtifacts) {
     const name = artifactNameOf(artifact)
@@ -109,7 +147,10 @@ export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtif
 }
 
 /** The choices in the order in which the first version of each was made. */
-function asMade(choices: readonly ArtifactChoice[], earlierArtifacts: WorkInput['earlierArtifacts']): ArtifactChoice[] {
+function asMade(
+  choices: readonly ArtifactChoice[],
+  earlierArtifacts: ChoosingInput['earlierArtifacts']
+): ArtifactChoice[] {
   const names = [...new Set(earlierArtifacts.map(({ artifact }) => artifactNameOf(artifact)).toReversed())]
   return choices.toSorted((one, other) => names.indexOf(one.name) - names.indexOf(other.name))
 }
@@ -152,23 +193,7 @@ export function whichArtifact(
   return { parts: [{ text }, ...choices.slice(0, LISTED).map(partOf)] }
 }
 
-/**
- * The artifact that an answer to `whichArtifact` chooses; `undefined` if none or several match. In order of precedence:
- *
- * - a reference in the metadata of a part, or in a `data` part
- * - its own bytes in a part, unless the text excludes something; if several have them, the file's name and the text
- *   decide
- * - its name, its name without the extension, or its id in the text
- * - its position in the list: `2`, `the second one`, `the last one`; `the newest` is the first, `the oldest` the last
- * - the task that the message refers to
- * - words of its name and description
- */
-export function chosenArtifact(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
-  checkArgument(choices, CHOICES, 'chosenArtifact(artifactChoices(input), event.message)')
-  return sole(meantArtifacts(choices, answer))
-}
-
-/** Like `chosenArtifact`, but gives all artifacts that match. */
+/** All choices that an answer to `whichArtifact` may mean. */
 export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice[] {
   const text = textOf(answer)
   const referred = referredTo(choices, answer)
@@ -370,4 +395,10 @@ function wordsIn(text: string): Set<string> {
       .match(/[\p{L}\p{M}]+/gu)
       ?.filter(word => !COMMON.has(word))
   )
+}
+
+/** An artifact of another task of the same caller. */
+export interface EarlierArtifact {
+  readonly taskId: string
+  readonly artifact: Artifact
 }

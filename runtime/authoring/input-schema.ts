@@ -3,7 +3,7 @@ import { A2AError, type FieldViolation, invalidParams, violationsText } from '..
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { isStandardSchema, type StandardSchema, validateValue } from '../ports/standard-schema.ts'
-import { checkArgument, type Kind, kindOf } from '../primitives/options.ts'
+import { kindOf } from '../primitives/options.ts'
 import { requireParts, textOf } from './words.ts'
 
 /** JSON Schema of an agent's `input`, as its card shows it, if there is one. Throws as {@link publishedSchema} does. */
@@ -116,27 +116,28 @@ export function contentValue(content: { readonly parts: readonly Part[] }): unkn
 }
 
 /**
- * Parses the first data part of a message or an artifact, else its text, with a schema. Throws InvalidParams with the
- * path of each violation, as in `message.parts.day`, and TypeError for an asynchronous schema.
+ * Parses data with a schema: the first data part of a message or an artifact, else its text. In a statechart it takes
+ * the event of an answer: the message of `message.received`, or the data of `authorization.received`. With the schema
+ * of the question's `meta` it never throws there. Throws InvalidParams with the path of each violation, as in
+ * `message.parts.day`, and TypeError for an asynchronous schema. It is pure, so guards may call it.
  */
-export function dataOf<T>(content: { readonly parts: readonly Part[] }, schema: StandardSchema<T>): T {
+export function dataOf<T>(
+  source: { readonly parts: readonly Part[] } | MessageReceived | AuthorizationReceived,
+  schema: StandardSchema<T>
+): T {
+  const event: object = isObject(source) ? source : {}
+  if (isAuthorization(event)) return given(schema, event.data, 'data')
+  const content = isMessage(event) ? event.message : (source as { readonly parts: readonly Part[] })
   return given(schema, contentValue(content), 'artifactId' in content ? 'artifact.parts' : 'message.parts')
 }
 
-/**
- * Parses a statechart's answer with a schema: the message of `message.received` as `dataOf` reads it, or the data of
- * `authorization.received`. With the schema of the question's `meta` it never throws; with another schema it throws as
- * `dataOf` does. It is pure, so guards may call it.
- */
-export function answerOf<T>(event: MessageReceived | AuthorizationReceived, schema: StandardSchema<T>): T {
-  checkArgument(event, AN_ANSWER, 'answerOf(event, schema)')
-  return event.type === 'message.received' ? dataOf(event.message, schema) : given(schema, event.data, 'data')
+function isMessage(event: { readonly type?: unknown }): event is MessageReceived {
+  return event.type === 'message.received'
 }
 
-const AN_ANSWER: Kind = [
-  event => isObject(event) && (event['type'] === 'message.received' || event['type'] === 'authorization.received'),
-  "the event 'message.received' or 'authorization.received'"
-]
+function isAuthorization(event: { readonly type?: unknown }): event is AuthorizationReceived {
+  return event.type === 'authorization.received'
+}
 
 function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
   if (!isStandardSchema(schema))
@@ -148,7 +149,7 @@ function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
   throw invalidParams(...checked.violations)
 }
 
-/** A client's message to a work chart: while the task is interrupted or, with `messages: 'steer'`, while it works. */
+/** A client's message to a work chart: while the task is interrupted or, with `messages: 'deliver'`, while it works. */
 export interface MessageReceived {
   readonly type: 'message.received'
   readonly message: Message

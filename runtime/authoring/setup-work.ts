@@ -32,7 +32,7 @@ export interface WorkMeta<Context = MachineContext> {
   /**
    * Validates the answer to the prompt: the client's message if the state is tagged input-required, the out-of-band
    * data if it is tagged auth-required. An invalid answer is refused before it reaches the chart. The event of a valid
-   * one has the parsed `answer`; `answerOf(event, schema)` reads it with its type.
+   * one has the parsed `answer`; `dataOf(event, schema)` reads it with its type.
    */
   readonly schema?: StandardSchema<unknown>
   /** The JSON Schema that the client sees, of at most 16 KiB. Default: the one that the schema's library provides. */

@@ -1,18 +1,13 @@
 import type { ActorRefFrom, AnyActorLogic, InputFrom } from 'xstate'
-import type { Artifact, Task } from '../../machines/protocol/objects.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails, SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { ClientMessage } from '../../machines/task-events.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
+import type { RefiningOptions, EarlierArtifact } from './artifact-choices.ts'
 import type { Question } from './questions.ts'
 import type { Failed, Rejected, WorkResult, WorkWords } from './words.ts'
-
-/** An artifact of another task of the same caller. */
-export interface EarlierArtifact {
-  readonly taskId: string
-  readonly artifact: Artifact
-}
 
 /** Input of work. `Input` is the output type of the agent's `input` schema, `Terms` the type of negotiated terms. */
 export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
@@ -35,8 +30,8 @@ export interface WorkInput<Input = unknown, Terms = Record<string, unknown>> {
   readonly referenceTasks: Task[]
   /**
    * Ids of tasks that belong to `referenceTasks`, or whose artifacts belong to `earlierArtifacts`, but exceed
-   * `limits.referencedTasks` or `limits.referencedBytes`. Load them one at a time, with `readTask(id)`. The task with
-   * the latest status comes first.
+   * `limits.advanced.referencedTasks` or `limits.referencedBytes`. Load them one at a time, with `readTask(id)`. The
+   * task with the latest status comes first.
    */
   readonly unloadedTasks: readonly string[]
   /**
@@ -69,6 +64,12 @@ export interface WorkStepArguments extends StepArguments {
  * nothing. Steps are identified by name, and by order if the name is the same.
  */
 export type Step<Given = StepArguments> = <T>(name: string, run: (step: Given) => T | Promise<T>) => Promise<T>
+
+/** Finds the artifact that a task refines; `undefined` only if it is `optional`. */
+export interface FindArtifact {
+  (options?: RefiningOptions & { readonly optional?: false }): Promise<EarlierArtifact>
+  (options: RefiningOptions): Promise<EarlierArtifact | undefined>
+}
 
 /** A client's message, with metadata and configuration of its request; `request` is empty if it has neither. */
 export interface ReceivedMessage {
@@ -119,6 +120,21 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
    * task waits for its client; the agent's `deadlineMs` limits it.
    */
   readonly completed: (task: Task | string) => Promise<Task>
+  /**
+   * Waits until all tasks that the message refers to (`referenceTaskIds`) have completed, and gives them in the order of
+   * the message. Throws the error of `completed` as soon as one cannot complete, or does not fit beside the others. Ids
+   * of other callers' tasks and unknown ids are ignored.
+   */
+  readonly prerequisites: () => Promise<Task[]>
+  /**
+   * The artifact that the task refines: the one that its message refers to. Otherwise it is the only one of the
+   * referenced tasks, or else the newest of the context (`earlierArtifacts`).
+   *
+   * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact`
+   * does, until an answer names exactly one. An answer is read as by `artifactChoices`, or as a reference to any artifact
+   * of the caller's. If an answer matches several, the task asks which of those. A replay gives the same artifact.
+   */
+  readonly artifactToRefine: FindArtifact
   /**
    * Reads the newest messages of the context before the one that opened the task, oldest first; by default 50. They are
    * the client's messages, the agent's replies, and the agent's messages in tasks that had ended by then. A replay

@@ -92,9 +92,9 @@ export function acceptEvent(
     return 'event' in checked ? checked.event : { reason: 'answer', violations: checked.violations }
   }
   if (event.type !== 'message.received' || messages === 'reject') return NOT_NOW
-  const early = { ...event, type: messages === 'steer' ? ('message.steered' as const) : ('message.queued' as const) }
+  const early = { ...event, type: messages === 'deliver' ? ('message.steered' as const) : ('message.queued' as const) }
   if (!snapshot.can(early)) return NOT_NOW
-  if (messages === 'steer') return work && checkedFor(work, event) ? early : NOT_NOW
+  if (messages === 'deliver') return work && checkedFor(work, event) ? early : NOT_NOW
   return snapshot.context.queue.length < queuedMessages ? early : { reason: 'queue' }
 }
 

@@ -33,7 +33,7 @@ export interface Admitted<Params> {
   readonly keyToCancel: CallContext['keyToCancel']
   /** The version of A2A for its webhooks. */
   readonly dialect: string
-  readonly numbered: CallContext['numbered']
+  readonly numbered: CallContext['onGeneration']
   readonly budget: Budget | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
@@ -68,8 +68,8 @@ export function admit<Name extends OperationName>(
     key: call.key,
     keyToCancel: call.keyToCancel,
     dialect: call.dialect ?? PROTOCOL_VERSION,
-    numbered: call.numbered,
-    budget: call.room,
+    numbered: call.onGeneration,
+    budget: call.budget,
     signal: call.signal,
     trace: call.trace
   }

@@ -26,7 +26,7 @@ export interface OperationServices {
   readonly pendingSends: PendingSends
   readonly connections: ConnectionNames
   /** Whether messages are deduplicated even if the client does not ask for it. */
-  readonly dedupe: boolean
+  readonly deduplicate: boolean
   /** Whether working tasks accept messages. */
   readonly takesMessages: boolean
   /** The agent's lasting negotiation, if it has one. */

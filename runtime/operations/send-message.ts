@@ -123,7 +123,7 @@ function routeOnce(
   webhook: EventOptions['webhook'],
   shard: number | undefined
 ): Promise<MessageOutcome> {
-  const { clock, limits, dedupe } = services
+  const { clock, limits, deduplicate } = services
   const { params, scope, connection, conditions, key, reliable, extensions, trace, signal, waits } = call
   const { message } = params
   const terms = {
@@ -138,8 +138,8 @@ function routeOnce(
     shard
   }
   if (key) return routeByKey(services, scope, message, key, terms)
-  if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
-  const send = deduplicationKeyOf(message, clock.now(), limits.sendsRememberedMs)
+  if (!reliable && !deduplicate) return routeMessage(services, scope, message, terms)
+  const send = deduplicationKeyOf(message, clock.now(), limits.dedupeWindowMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))
 }
 

@@ -89,7 +89,7 @@ async function sendToOwner(
     name: 'send' as const,
     place: placeOf(services, call),
     request,
-    isRepeatable: !key && (reliable || services.dedupe),
+    isRepeatable: !key && (reliable || services.deduplicate),
     signal
   }
   const made = await cluster.runOnOwner(change, routeHere)
@@ -125,5 +125,7 @@ function placeOf(services: OperationServices, { params: { message }, scope, key,
   if (taskId !== undefined) return { scope, taskId }
   if (contextId !== undefined) return { context: { ...scope, contextId } }
   if (key) return shardOfKey(scope, key.name)
-  return reliable || services.dedupe ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) } : undefined
+  return reliable || services.deduplicate
+    ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) }
+    : undefined
 }

@@ -15,7 +15,7 @@ export type WebhookAnswer =
   | { readonly status: number; readonly retryAfter?: string | undefined }
   | { readonly failure: string; readonly isRefused?: boolean }
 
-/** Sends posts to webhooks: `webhooks()` of `taskchart/push`. */
+/** Sends posts to webhooks: `webhooks()` of `taskchart/http`. */
 export interface WebhookSender {
   /** Why a URL is not allowed, as in `must be https`; `undefined` if it is. Gives up when the signal aborts. */
   faultOf(url: string, signal: AbortSignal): Promise<string | undefined>

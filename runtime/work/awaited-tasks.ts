@@ -5,7 +5,6 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import { textOf } from '../authoring/words.ts'
 import type { WorkArguments } from '../authoring/work-arguments.ts'
 import { taskIdOf, hostOf } from '../commits/actor-host.ts'
-import { checkArgument, withMethods } from '../primitives/options.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
 import type { Scope } from '../store/rows.ts'
 import { TaskTail, type TailSources } from '../streams/task-tail.ts'
@@ -90,15 +89,10 @@ function permanent(error: A2AError): A2AError {
   return error
 }
 
-/**
- * Waits until all tasks that the work's message refers to (`referenceTaskIds`) have completed, and gives them in the
- * order of the message. Throws the error of `work.completed` as soon as one cannot complete, or does not fit beside the
- * others. Ids of other callers' tasks and unknown ids are ignored.
- */
-export function prerequisites(
+/** What `work.prerequisites()` gives. */
+export function prerequisitesOf(
   work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>
 ): Promise<Task[]> {
-  checkArgument(work, withMethods(['completed'], 'the arguments of the work'), 'prerequisites(work)')
   const known = new Set([...work.referenceTasks.map(({ id }) => id), ...work.unloadedTasks])
   const taskIds = [...new Set(work.message.referenceTaskIds)].filter(taskId => known.has(taskId))
   return Promise.all(taskIds.map(taskId => work.completed(taskId)))

@@ -12,11 +12,12 @@ import {
   namedArtifacts,
   artifactNameOf,
   whichArtifact,
-  type WhichArtifactOptions
+  type RefiningOptions,
+  type EarlierArtifact
 } from '../authoring/artifact-choices.ts'
 import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
-import type { EarlierArtifact, Step, WorkArguments } from '../authoring/work-arguments.ts'
+import type { Step, WorkArguments } from '../authoring/work-arguments.ts'
 import { taskIdOf, hostOf, actorPathOf } from '../commits/actor-host.ts'
 import {
   checkArgument,
@@ -24,45 +25,25 @@ import {
   functionFor,
   type OptionKinds,
   TRUE_OR_FALSE,
-  withMembers,
-  withMethods
+  withMembers
 } from '../primitives/options.ts'
 import { promiseLogic } from '../xstate/library.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
-
-/** How to find the artifact that a task refines. */
-export interface RefiningOptions extends WhichArtifactOptions {
-  /**
-   * Allows no artifact: if none is named and there is no earlier one, the result is `undefined` and the task does not
-   * ask. Default false.
-   */
-  readonly optional?: boolean
-}
 
 const OPTIONS: OptionKinds<RefiningOptions> = { ...ASKING_OPTIONS, optional: TRUE_OR_FALSE }
 
 /** Content of a refinement. It has no name, because it keeps the name of its original. */
 export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 
-/**
- * The artifact that a task refines: the one that its message refers to. Otherwise it is the only one of the referenced
- * tasks, or else the newest of the context (`work.earlierArtifacts`).
- *
- * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact`
- * does, until an answer names exactly one. An answer is read as by `chosenArtifact`, or as a reference to any artifact
- * of the caller's. If an answer matches several, the task asks which of those. A replay gives the same artifact.
- */
-export function artifactToRefine(
-  work: WorkArguments,
-  options?: RefiningOptions & { readonly optional?: false }
-): Promise<EarlierArtifact>
-export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
+/** What of the work's arguments finds the artifact to refine. */
+type RefiningWork = Pick<WorkArguments, 'message' | 'earlierArtifacts' | 'unloadedTasks' | 'step' | 'ask' | 'readTask'>
+
+/** What `work.artifactToRefine()` gives. */
 export async function artifactToRefine(
-  work: WorkArguments,
+  work: RefiningWork,
   options: RefiningOptions = {}
 ): Promise<EarlierArtifact | undefined> {
-  checkOptions(options, OPTIONS, 'artifactToRefine', "artifactToRefine(work, { what: 'picture' })")
-  checkArgument(work, withMethods(['step', 'readTask'], 'the arguments of the work'), 'artifactToRefine(work)')
+  checkOptions(options, OPTIONS, 'artifactToRefine', "work.artifactToRefine({ what: 'picture' })")
   const { optional = false, ...questionOptions } = options
   const choices = await work.step(STEP, () => choicesOf(work))
   if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined
@@ -110,7 +91,7 @@ const READ_TASKS = 20
 const STEP = 'artifact to refine'
 
 /** Artifacts that may be refined. If no loaded task has one, the newest unloaded tasks are read, one at a time. */
-async function choicesOf(work: WorkArguments): Promise<ArtifactChoice[]> {
+async function choicesOf(work: RefiningWork): Promise<ArtifactChoice[]> {
   const { message, unloadedTasks } = work
   const choices = artifactChoices(work)
   if (choices.length > 0) return choices
@@ -130,7 +111,7 @@ function noArtifactsIfUnreadable(error: unknown): Artifact[] {
 }
 
 /** The artifact outside the choices that an answer refers to, if it is the caller's. */
-function namedElsewhere(work: WorkArguments, answer: Message): Promise<ArtifactReference | undefined> {
+function namedElsewhere(work: RefiningWork, answer: Message): Promise<ArtifactReference | undefined> {
   return work.step(STEP, async () => {
     const [reference, ...others] = namedArtifacts(answer)
     if (!reference || others.length > 0) return undefined

@@ -5,11 +5,10 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Limits } from '../access/limits.ts'
-import { namedArtifacts, type ArtifactReference } from '../authoring/artifact-choices.ts'
+import { namedArtifacts, type ArtifactReference, type EarlierArtifact } from '../authoring/artifact-choices.ts'
 import { NO_EXTENSIONS } from '../authoring/extensions.ts'
 import { parseInput } from '../authoring/input-schema.ts'
 import {
-  type EarlierArtifact,
   NO_DETAILS,
   type OpeningDetails,
   type ReadOpeningDetails,

@@ -4,11 +4,12 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
+import type { RefiningOptions, EarlierArtifact } from '../authoring/artifact-choices.ts'
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
 import { UnusedWords } from '../authoring/unused-words.ts'
 import type {
-  EarlierArtifact,
+  FindArtifact,
   ReceivedMessage,
   WorkArguments,
   WorkEnd,
@@ -26,8 +27,10 @@ import type { JournalRow } from '../store/store.ts'
 import { createActor } from '../xstate/library.ts'
 import { refuseOtherMajor } from '../xstate/other-majors.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
+import { prerequisitesOf } from './awaited-tasks.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
+import { artifactToRefine } from './refining.ts'
 import { detailsFromJournal } from './work-input.ts'
 
 /** The function that a run calls: the author's code, with its arguments and the run. */
@@ -381,7 +384,7 @@ function ending(text: string): Ending {
 }
 
 /** Members of the work arguments that the run provides. */
-type WorkTools = Omit<WorkArguments, keyof WorkInput>
+type WorkTools = Omit<WorkArguments, keyof WorkInput | 'artifactToRefine' | 'prerequisites'>
 
 /** Arguments of a work function: its input, and the tools of its run, each bound when the work reads it. */
 class RunArguments implements WorkArguments {
@@ -455,6 +458,14 @@ class RunArguments implements WorkArguments {
 
   get completed(): WorkArguments['completed'] {
     return task => this.#tools.completed(task)
+  }
+
+  get prerequisites(): WorkArguments['prerequisites'] {
+    return () => prerequisitesOf(this)
+  }
+
+  get artifactToRefine(): FindArtifact {
+    return ((options?: RefiningOptions) => artifactToRefine(this, options)) as FindArtifact
   }
 
   get history(): WorkArguments['history'] {

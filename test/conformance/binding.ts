@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { WireCaller, WireParameters } from '../../adapters/conformance/callers/caller.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
+import type { Runtime } from '../../runtime/runtime-options.ts'
 
 /** One way to reach an agent: a column of the table. */
 export interface Binding {

@@ -3,7 +3,7 @@ import type { WireCaller, WireParameters } from '../../adapters/conformance/call
 import type { EmittedContent } from '../../adapters/conformance/emitted.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
-import type { Runtime, RuntimeOptions } from '../../runtime/runtime.ts'
+import type { Runtime, RuntimeOptions } from '../../runtime/runtime-options.ts'
 import { start, type Started } from '../fixtures/runtime/runtime-helpers.ts'
 import { countingStore } from '../fixtures/servers/served-agent.ts'
 import { obedientAgent } from './agent.ts'

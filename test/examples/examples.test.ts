@@ -3,7 +3,6 @@ import { z } from 'zod'
 import type { AgentClient } from '../../adapters/client/agent-client.ts'
 import { answerSchemaOf } from '../../adapters/client/messages.ts'
 import { connect } from '../../adapters/client/connect.ts'
-import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import ask from '../../examples/ask.ts'
 import atOnce from '../../examples/at-once.ts'
@@ -50,7 +49,7 @@ function talkTo(t: Test, agent: Agent, clock = new TestClock()): Promise<AgentCl
 /** Serves a runtime on a port of its own, and gives a client that is connected to it. */
 async function talkWith(t: Test, runtime: Runtime): Promise<AgentClient> {
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const client = await connect(served.url)
   t.teardown(() => client.close())

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { proposeTerms } from '../../adapters/client/messages.ts'
+import { negotiate } from '../../adapters/client/messages.ts'
 import { proveAgent, testAgent } from '../../adapters/testing/index.ts'
 import gardener from '../../examples/negotiate.ts'
 import schedule from '../../examples/schedule.ts'
@@ -44,7 +44,9 @@ await t.test('the gardener lowers his price, and mows for the agreed one', async
   t.equal(await said('bye'), 'A pity. Come again when the grass is higher.')
   t.equal(await said('Mow my lawn'), 'I would do it tomorrow.')
   t.equal(await said('deal'), 'One lawn, mown for 60 euros.')
-  const proposed = await runtime.sendMessage(say('', { contextId: 'another', parts: [proposeTerms({ euros: 40 })] }))
+  const proposed = await runtime.sendMessage(
+    say('', { contextId: 'another', parts: [negotiate({ propose: { euros: 40 } })] })
+  )
   t.match('message' in proposed && textOf(proposed.message), /^Not for 40 euros/)
 })
 

@@ -181,8 +181,8 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'a card of both versions is signed in its 1.0 form only',
-    file: 'adapters/cards/canonical-forms.ts',
-    unit: 'test/adapters/cards/cards.test.ts',
+    file: 'adapters/auth/canonical-forms.ts',
+    unit: 'test/adapters/auth/cards.test.ts',
     find: 'forms : [canonicalJson(content), ...forms]',
     replace: 'forms : forms'
   },
@@ -526,8 +526,8 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'parts of a signed card that were not signed are trusted',
-    file: 'adapters/cards/card-verifier.ts',
-    unit: 'test/adapters/cards/cards.test.ts',
+    file: 'adapters/auth/card-verifier.ts',
+    unit: 'test/adapters/auth/cards.test.ts',
     find: 'const content = { capabilities: {}, ...(JSON.parse(form) as object) }',
     replace: 'const content = { capabilities: {}, ...(JSON.parse(form) as object), ...document }'
   },

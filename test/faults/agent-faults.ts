@@ -18,7 +18,7 @@ export const agentFaults: readonly Fault[] = [
     name: 'an agent loses the answer that it received',
     file: 'examples/barista.ts',
     unit: 'test/examples/examples.test.ts',
-    find: `{ target: 'brewing', actions: assign({ size: ({ event }) => answerOf(event, size) }) }`,
+    find: `{ target: 'brewing', actions: assign({ size: ({ event }) => dataOf(event, size) }) }`,
     replace: `'brewing'`
   },
   {

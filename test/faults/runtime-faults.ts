@@ -326,8 +326,8 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'message ids are not remembered',
     file: 'runtime/operations/send-message.ts',
-    find: 'if (!reliable && !dedupe) return',
-    replace: 'if (!dedupe) return'
+    find: 'if (!reliable && !deduplicate) return',
+    replace: 'if (!deduplicate) return'
   },
   {
     name: 'a resent message is processed twice while the first is in progress',

@@ -27,6 +27,7 @@ import {
   textOf
 } from '../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../fixtures/runtime/test-clock.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 
 const guides = ['agents', 'negotiation', 'refinement', 'delegation', 'models', 'traces', 'types']
 const blocks = guides.flatMap(guide => {
@@ -187,7 +188,7 @@ await t.test(
 
 await t.test('the baker with fewer capabilities declares none', async t => {
   const { runtime } = lifeOf(t, 5)
-  t.strictSame(runtime.agentCard([]).capabilities, {
+  t.strictSame(servedRuntime(runtime, 'a test').agentCard([]).capabilities, {
     streaming: false,
     pushNotifications: false,
     extendedAgentCard: false,

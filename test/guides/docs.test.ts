@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { WebSocket } from 'ws'
 import { readEnvelope } from '../../adapters/json-rpc/envelope.ts'
-import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../adapters/serve/serve.ts'
 import { CLOSE_CODES } from '../../adapters/websocket/close-codes.ts'
 import { PING_INTERVAL_MS } from '../../adapters/websocket/heartbeat.ts'
 import { READER_STALL_MS } from '../../adapters/entry/connection.ts'
@@ -108,7 +108,7 @@ await t.test('a stream answers its first sample as the samples show', async t =>
   }
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const socket = new WebSocket(served.url)
   await once(socket, 'open')

@@ -41,7 +41,7 @@ await t.test('the painter resumes work that its first version stored', async t =
 })
 
 await t.test('the numbers and words of the guide match the code', async t => {
-  t.match(guide.text, `\`limits.recoveries\` (${defaultLimits.recoveries})`)
+  t.match(guide.text, `\`limits.advanced.recoveries\` (${defaultLimits.recoveries})`)
   for (const outlook of ['ok', 'migrates', 'runs again', 'fails']) {
     t.match(guide.text, new RegExp(`^${outlook} `, 'm'))
     t.match(replayCommand.details, new RegExp(`^ {2}${outlook} `, 'm'))

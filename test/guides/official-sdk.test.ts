@@ -15,6 +15,7 @@ import { tsImport } from 'tsx/esm/api'
 import type { Agent, Runtime } from '../../runtime/index.ts'
 import { compilerOutput, guideConfig } from '../fixtures/guides/compiled-guide.ts'
 import { collect } from '../fixtures/runtime/runtime-helpers.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 
 const guide = readFileSync('docs/official-sdk.md', 'utf8')
 const blocks = Array.from(guide.matchAll(/^```ts\n\/\/ (\w+)\.ts\n([\s\S]*?)^```$/gm), ([, name = '', text = '']) => ({
@@ -138,6 +139,9 @@ await t.test('gRPC gives the same conversation', async t => {
   ]
   await converse(
     t,
-    await factory.createFromAgentCard({ ...AgentCard.fromJSON(runtime.agentCard([])), supportedInterfaces })
+    await factory.createFromAgentCard({
+      ...AgentCard.fromJSON(servedRuntime(runtime, 'a test').agentCard([])),
+      supportedInterfaces
+    })
   )
 })

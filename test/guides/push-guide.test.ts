@@ -1,6 +1,6 @@
 import t from 'tap'
 import { defaultLimits } from '../../runtime/access/limits.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
+import { type Runtime, servedRuntime } from '../../runtime/runtime-options.ts'
 import { openGuide } from '../fixtures/guides/compiled-guide.ts'
 
 const guide = await openGuide(t, 'push', { change: block => block.replace('port: 4242', 'port: 0') })
@@ -13,7 +13,7 @@ await t.test("the guide's program serves an agent with push notifications", asyn
     await served.close()
     await runtime.close()
   })
-  t.equal(runtime.agentCard([]).capabilities.pushNotifications, true)
+  t.equal(servedRuntime(runtime, 'a test').agentCard([]).capabilities.pushNotifications, true)
 })
 
 await t.test('the numbers of the guide match the code', t => {

@@ -5,6 +5,7 @@ import { defaultLimits } from '../../runtime/access/limits.ts'
 import { createRuntime, type Agent, type Authorize, type Runtime } from '../../runtime/index.ts'
 import { openGuide } from '../fixtures/guides/compiled-guide.ts'
 import { rejection, say } from '../fixtures/runtime/runtime-helpers.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 
 const guide = await openGuide(t, 'security')
 const { block0, block1, block2, block3 } = await guide.load<{
@@ -21,7 +22,7 @@ t.teardown(() => Promise.all([block0.runtime.close(), block3.runtime.close()]))
 await t.test('the provided authenticators accept a key and refuse invalid tokens, and the card lists both', async t => {
   t.strictSame(await block0.authenticate({ headers: { 'x-api-key': 'only-for-this-page' } }), { id: 'nightly' })
   t.equal(await block0.authenticate({ headers: { 'x-api-key': 'x' } }), undefined)
-  const { securitySchemes, securityRequirements } = block0.runtime.agentCard([])
+  const { securitySchemes, securityRequirements } = servedRuntime(block0.runtime, 'a test').agentCard([])
   t.strictSame(Object.keys(securitySchemes ?? {}), ['bearer', 'apiKey'])
   t.strictSame(securityRequirements, [
     { schemes: { bearer: { list: ['tasks:read', 'tasks:write'] } } },

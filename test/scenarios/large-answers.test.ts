@@ -17,12 +17,12 @@ import {
   artifact,
   data,
   inputRequired,
-  memoryStore,
   progress,
   textOf,
   type WorkFunction,
   type WorkResult
 } from '../../runtime/index.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { loadWholeTask, LARGE_BYTES } from '../../runtime/streams/task-stream.ts'
 import { ask, rpc } from '../fixtures/servers/http-agent.ts'
@@ -562,7 +562,7 @@ await t.test('nothing is read for an HTTP client that disconnected while its ans
     readEvents: (...args) => ((counts.reads += 1), store.readEvents(...args)),
     close: async () => {}
   }
-  const { runtime } = start(t, { work: large }, { store: counted, limits: { answerBytes: 1 } })
+  const { runtime } = start(t, { work: large }, { store: counted, limits: { advanced: { answerBytes: 1 } } })
   const at = await serve(runtime, { port: 0 })
   t.teardown(() => at.close())
   const { largeAnswers } = runtime.settings

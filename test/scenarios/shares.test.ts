@@ -254,7 +254,7 @@ await t.test('a request whose client disconnects before its authentication is no
 })
 
 /** Of unfinished messages 200,100 bytes, a principal 50,025. */
-const UNFINISHED = { limits: { unfinishedBytes: 200_100, messageBytes: 50_000 } }
+const UNFINISHED = { limits: { messageBytes: 50_000, advanced: { unfinishedBytes: 200_100 } } }
 
 /** A frame of which more is to come, or that is not the last of its message. */
 const begun = (bytes: number, more: FrameParts = { promised: 49_000 }) =>

@@ -5,10 +5,10 @@ import t, { type Test } from 'tap'
 import { connect } from '../../adapters/client/connect.ts'
 import { tenantIn } from '../../adapters/entry/interfaces.ts'
 import { dialect03 } from '../../adapters/legacy/index.ts'
-import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../adapters/serve/serve.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { TenantOptions } from '../../runtime/access/tenants.ts'
-import type { RuntimeOptions } from '../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../runtime/runtime-options.ts'
 import { ask, rpc, serveAll, type Answer } from '../fixtures/servers/http-agent.ts'
 import { open, rejection, say, start, taskIn, until } from '../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket, obedient, type Reply } from '../fixtures/servers/served-agent.ts'
@@ -154,7 +154,7 @@ await t.test('tenant paths leave the paths of other agents and the app on the se
     ).map(async ([path, options]) => {
       const { runtime } = start(t, { card: { name: path }, work: obedient }, { authenticate: byName, ...options })
       await open(runtime, 'ask', {}, { principal: 'anna', tenant: 'blue' })
-      const served = await serveWebSocket(runtime, { server, path })
+      const served = await serve(runtime, { server, path })
       t.teardown(() => served.close())
       return { runtime, served }
     })

@@ -14,6 +14,7 @@ import type { Violations } from './violations.ts'
 import type { ClockView } from './virtual-clock.ts'
 import type { Wire } from './wire.ts'
 import { worksIn } from './works.ts'
+import { servedRuntime } from '../../runtime/runtime-options.ts'
 
 /** The place of a process: its store, and its time. */
 export interface Place {
@@ -83,11 +84,13 @@ export class Life {
       ids,
       logger: { warn: noted('warn'), error: noted('error') },
       limits: {
-        recoveries: 10_000,
-        idleContexts: config.idleContexts,
         liveContexts: config.liveContexts,
-        principalShare: 1,
-        bufferedEvents: config.bufferedEvents
+        advanced: {
+          recoveries: 10_000,
+          idleContexts: config.idleContexts,
+          principalShare: 1,
+          bufferedEvents: config.bufferedEvents
+        }
       }
     })
   }
@@ -105,7 +108,8 @@ export class Life {
     const { runtime } = this
     this.#wires.add(wire)
     wire.server.on('close', () => this.#wires.delete(wire))
-    const serving = { runtime, methods: methodsOf(runtime), interfaces: [] }
+    const served = servedRuntime(runtime, 'a test')
+    const serving = { runtime: served, methods: methodsOf(served), interfaces: [] }
     const connection = new Connection(serving, wire.server, wire.stream, {
       principal: { id: principal },
       version: PROTOCOL_VERSION,

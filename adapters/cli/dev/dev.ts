@@ -1,9 +1,10 @@
 import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { createRuntime, type Runtime } from '../../../runtime/index.ts'
+import { createRuntime } from '../../../runtime/index.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { type Logger, redactValue, WORK_FAILED } from '../../../runtime/ports/logger.ts'
 import { LOOPBACK_ORIGINS } from '../../../runtime/primitives/authority.ts'
+import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import type { Observer } from '../../../runtime/telemetry-port.ts'
 import { drawChart } from '../../drawing/chart-drawing.ts'
@@ -15,7 +16,7 @@ import { acceptUpgrades, type UpgradeHandler } from '../../entry/upgrade-paths.t
 import { httpHandler } from '../../http/handler.ts'
 import { builtPage, Inspector } from '../../inspector/inspector.ts'
 import { loadStately } from '../../inspector/stately.ts'
-import { withExtension } from '../../serve/side-app.ts'
+import { withExtension } from '../../serve/port-extension.ts'
 import { attach, type Served } from '../../websocket/attach.ts'
 import { refuse } from '../../websocket/handshake.ts'
 import { type Command, type CommandError, EXIT, type Io, usageError } from '../command.ts'
@@ -221,7 +222,7 @@ export interface DevParts {
 /** A served agent with its inspector. `url` is an `http:` URL. */
 export interface DevServed extends Served {
   /** The runtime of the newest agent. */
-  readonly runtime: Runtime
+  readonly runtime: ServedRuntime
   /**
    * Serves another agent on the same port and over the same store. Its tasks are restored as after a restart. Clients
    * reconnect and resume, and inspector pages remain connected. Rejects, and changes nothing, if the module's exports
@@ -242,13 +243,16 @@ export async function serveDev(
   // Each runtime closes its store; this one is shared by all of them.
   const kept: Store = { ...store, close: async () => {} }
   const runtimeOf = ({ agent }: AgentModule, settings: RuntimeSettings) => {
-    const runtime = createRuntime({
-      agent,
-      store: kept,
-      clock,
-      ...settings,
-      ...(traced && { telemetry: traced.telemetry })
-    })
+    const runtime = servedRuntime(
+      createRuntime({
+        agent,
+        store: kept,
+        clock,
+        ...settings,
+        ...(traced && { telemetry: traced.telemetry })
+      }),
+      'dev'
+    )
     for (const observer of parts.observers ?? []) runtime.observe(observer)
     return runtime
   }

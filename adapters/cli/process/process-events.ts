@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Runtime } from '../../../runtime/index.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
-import type { Served } from '../../serve/serve-websocket.ts'
+import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
+import type { Served } from '../../serve/serve.ts'
 
 /** The source of signals: `process`. */
 interface SignalSource {
@@ -68,7 +68,7 @@ const PARK_MS = 9_000
 
 interface Parked {
   readonly served: Served
-  readonly runtime: Runtime
+  readonly runtime: ServedRuntime
   readonly clock: Clock
   readonly logger: Logger
   /** Runs last: flushes telemetry. Does not reject. */

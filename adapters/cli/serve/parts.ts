@@ -2,11 +2,13 @@ import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import type { AgentInterface } from '../../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
-import { memoryStore, type Agent, type Runtime } from '../../../runtime/index.ts'
+import type { Agent } from '../../../runtime/index.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Log, Logger } from '../../../runtime/ports/logger.ts'
+import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import type { Telemetry } from '../../../runtime/telemetry-port.ts'
+import { memoryStore } from '../../../runtime/work-port.ts'
 import { postgresNode, SECRET_LENGTH } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/node.ts'
 import { isLoopback } from '../../entry/admission.ts'
@@ -17,8 +19,8 @@ import type { Dialect } from '../../json-rpc/dialect.ts'
 import { postgresStore, readPostgres } from '../../postgres/postgres.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
+import type { PortBinding } from '../../serve/port-extension.ts'
 import type { MetricsOptions } from '../../serve/serve-metrics.ts'
-import type { PortBinding } from '../../serve/side-app.ts'
 import { readSqlite, sqliteStore } from '../../storage/sqlite.ts'
 import type { Card03Options } from '../../v03/card.ts'
 import { CommandError, type Output, usageError } from '../command.ts'
@@ -120,11 +122,11 @@ export function checkNode({ db, node }: NodePlace, secret: string | undefined): 
 }
 
 type GrpcAddress = Address & { readonly port: number }
-type Make = (runtime: Runtime, options: Card03Options) => Dialect
+type Make = (runtime: ServedRuntime, options: Card03Options) => Dialect
 
 interface Loaded {
   readonly dialect03: Make
-  readonly dialect01: (runtime: Runtime) => Dialect
+  readonly dialect01: (runtime: ServedRuntime) => Dialect
 }
 
 /** Throws CommandError without the official SDK, an optional peer that translates 0.3 for `--legacy`. */
@@ -134,7 +136,7 @@ export async function checkLegacy(): Promise<void> {
 
 /** The older versions of A2A for `--legacy`. Throws CommandError as `checkLegacy` does. */
 export async function legacyDialects(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   options: Card03Options = {},
   load: () => Promise<Loaded> = () => import('../../legacy/index.ts')
 ): Promise<Dialect[]> {

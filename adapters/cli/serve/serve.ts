@@ -1,10 +1,11 @@
-import { createRuntime, type Runtime } from '../../../runtime/index.ts'
+import { createRuntime } from '../../../runtime/index.ts'
+import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspect.ts'
+import type { PortBinding, PortExtension } from '../../serve/port-extension.ts'
 import { serveMetrics, type ServedMetrics } from '../../serve/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
-import type { PortBinding, SideApp } from '../../serve/side-app.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
@@ -87,14 +88,17 @@ async function serve(
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
   const { broken } = opened
   const traced = await registeredTelemetry(logger)
-  const runtime = createRuntime({
-    agent,
-    store: opened.store,
-    ...(opened.node && { cluster: opened.node }),
-    clock: opened.node?.clock ?? clock,
-    ...options,
-    ...(traced && { telemetry: traced.telemetry })
-  })
+  const runtime = servedRuntime(
+    createRuntime({
+      agent,
+      store: opened.store,
+      ...(opened.node && { cluster: opened.node }),
+      clock: opened.node?.clock ?? clock,
+      ...options,
+      ...(traced && { telemetry: traced.telemetry })
+    }),
+    'serve'
+  )
   const closeAll = async (cause: unknown) => {
     await runtime.close()
     await measured?.close()
@@ -134,11 +138,11 @@ async function serve(
 interface Beside {
   readonly legacy: ServeSettings['legacy']
   readonly grpc?: PortBinding
-  readonly inspector: SideApp | undefined
+  readonly inspector: PortExtension | undefined
 }
 
 async function listen(
-  runtime: Runtime,
+  runtime: ServedRuntime,
   address: { readonly port: number; readonly host: string },
   { legacy, grpc, inspector }: Beside
 ): Promise<Served> {

@@ -1,6 +1,7 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
-import { connect, type ClientCredentials } from '../../client/connect.ts'
+import { connect } from '../../client/connect.ts'
+import type { ClientCredentials } from '../../client/options.ts'
 import { readApiKey, refusePassword } from '../arguments.ts'
 import { CommandError, usageError, type Io, type Environment } from '../command.ts'
 

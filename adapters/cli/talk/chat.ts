@@ -4,8 +4,8 @@ import type { Artifact, StreamResponse } from '../../../machines/protocol/object
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
-import { acceptOffer, answerSchemaOf, declineOffer, type Offer, offerIn, proposeTerms } from '../../client/connect.ts'
-import { nameQuestion } from '../../client/messages.ts'
+import { negotiate, type Offer, offerIn } from '../../client/connect.ts'
+import { answerSchemaOf, nameQuestion } from '../../client/messages.ts'
 import { readArguments } from '../arguments.ts'
 import { type Command, EXIT, EXIT_CODES, type Io } from '../command.ts'
 import { chatLine, didYouMean } from '../text/format.ts'
@@ -139,16 +139,16 @@ export class ChatLoop {
   }
 
   async #accept(): Promise<void> {
-    if (this.#hasOffer(this.#offer)) await this.#say(acceptOffer(this.#offer))
+    if (this.#hasOffer(this.#offer)) await this.#say(negotiate({ accept: this.#offer }))
   }
 
   async #decline(): Promise<void> {
-    if (this.#hasOffer(this.#offer)) await this.#say(declineOffer(this.#offer))
+    if (this.#hasOffer(this.#offer)) await this.#say(negotiate({ decline: this.#offer }))
   }
 
   async #counter(): Promise<void> {
     if (this.#hasOffer(this.#offer))
-      await this.#say(proposeTerms(await askFields(fieldsOfTerms(this.#offer.terms), this.#formUser())))
+      await this.#say(negotiate({ propose: await askFields(fieldsOfTerms(this.#offer.terms), this.#formUser()) }))
   }
 
   #hasOffer(offer: Offer | undefined): offer is Offer {

@@ -1,8 +1,11 @@
+import { chartMermaid } from '../../drawing/mermaid.ts'
+import { describeBargainMove } from '../../testing/negotiation/model.ts'
+import { describeMove } from '../../testing/plan/moves.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
-import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds, readKind } from './testing.ts'
+import { BOUND_FLAGS, boundsHelp, loadPlanning, planError, readBounds, readKind } from './testing.ts'
 
 /** `taskchart paths`: lists the paths that `taskchart test` walks. */
 export const pathsCommand: Command = {
@@ -39,8 +42,8 @@ async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io)
   } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (json && mermaid) throw usageError('Give --json or --mermaid, not both.')
   const { agent, cases } = await loadUnlessStopped(file, { cwd, signal })
-  const { describeBargainMove, chartMermaid, chartOf, describeMove, planFor, PATH_KINDS } = await loadTesting()
-  const kind = readKind(text, PATH_KINDS)
+  const { chartOf, planFor } = await loadPlanning()
+  const kind = readKind(text)
   if (mermaid) {
     stdout.write(chartMermaid(chartOf(agent).machine))
     return EXIT.ok

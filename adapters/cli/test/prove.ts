@@ -10,7 +10,7 @@ import { writeOwn } from '../files.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { tableLines, tapComments, tapHead, tapPoint } from '../text/format.ts'
 import { jsonLine, oneLine, shellText, shellWord, type Style, styleText } from '../text/terminal.ts'
-import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds } from './testing.ts'
+import { BOUND_FLAGS, boundsHelp, loadPlanning, planError, readBounds } from './testing.ts'
 
 /** What each outcome means. */
 export const OUTCOMES: Readonly<Record<Verdict['outcome'], string>> = {
@@ -139,7 +139,8 @@ async function run(args: readonly string[], { stdout, stderr, cwd, colours, sign
   if (form && other) throw usageError(`Choose one of --${form} and --${other}.`)
   const bounds = readBounds({ limit, time, memory })
   const { agent, cases } = await loadUnlessStopped(file, { cwd, signal })
-  const { promelaOf, proveAgent } = await loadTesting()
+  await loadPlanning()
+  const { promelaOf, proveAgent } = await import('../../testing/proof/prove.ts')
   const options = { ...(cases && { cases }), ...(only !== undefined && { only }), ...bounds }
   if (form === 'promela') {
     const model = await promelaOf(agent, options).catch(planError(file, agent.card, 'written as a model'))
@@ -267,26 +268,22 @@ export function walkMermaid({ property, walk: { opening, begins, steps, again, k
 export function walkTests(refuted: readonly Refuted[], module: string, hasCases: boolean): string {
   const tests = refuted.map(({ property, walk: { opening, steps, again } }) =>
     [
-      `void test(${quoted(property)}, () => checkWalk(agent, {`,
-      ...(hasCases ? ['  cases,'] : []),
-      `  property: ${quoted(property)},`,
-      `  opening: ${quoted(opening)},`,
-      `  walk: [${quotedSteps(steps)}]${again.length === 0 ? '' : ','}`,
-      ...(again.length === 0 ? [] : [`  again: [${quotedSteps(again)}]`]),
-      '}))',
+      `// Refuted by: ${oneLine([opening, ...steps.map(({ says }) => says)].join('; '))}`,
+      ...(again.length === 0 ? [] : [`// and then for ever: ${oneLine(again.map(({ says }) => says).join('; '))}`]),
+      `void test(${quoted(property)}, async () => {`,
+      `  const { verdicts } = await proveAgent(agent, { ${hasCases ? 'cases, ' : ''}only: ${quoted(property)} })`,
+      "  assert.deepEqual(verdicts.filter(({ outcome }) => outcome !== 'proved'), [])",
+      '})',
       ''
     ].join('\n')
   )
   const imports = [
+    "import assert from 'node:assert/strict'",
     "import { test } from 'node:test'",
-    "import { checkWalk } from 'taskchart/testing'",
+    "import { proveAgent } from 'taskchart/testing'",
     `import agent${hasCases ? ', { cases }' : ''} from ${quoted(module)}`
   ]
   return `${imports.join('\n')}\n\n${tests.join('\n')}`
-}
-
-function quotedSteps(steps: readonly WalkStep[]): string {
-  return steps.map(({ says }) => quoted(says)).join(', ')
 }
 
 /** A text as source code. */

@@ -12,7 +12,7 @@ import { tapComments, tapHead, tapPoint } from '../text/format.ts'
 import { counter } from '../text/live-line.ts'
 import { oneLine, plain, shellText, shellWord, styleText } from '../text/terminal.ts'
 import { testServerCommand } from './test-server.ts'
-import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds, readKind } from './testing.ts'
+import { BOUND_FLAGS, boundsHelp, loadPlanning, planError, readBounds, readKind } from './testing.ts'
 
 /** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
@@ -91,8 +91,10 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
     positionals: [file]
   } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
   const { agent, cases } = await loadUnlessStopped(file, io)
-  const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
-  const kind = readKind(paths, PATH_KINDS)
+  await loadPlanning()
+  const { agentTests, explainFailure } = await import('../../testing/agent-tests.ts')
+  const { allDrivers } = await import('../../testing/run/drivers.ts')
+  const kind = readKind(paths)
   const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
   if (drivers?.length === 0)
     throw usageError(`No driver's name contains that --driver. The drivers are: ${allDrivers.join('; ')}.`)

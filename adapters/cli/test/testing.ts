@@ -1,18 +1,14 @@
 import type { Agent } from '../../../runtime/index.ts'
 import { INSTALL_TOOLS } from '../../drawing/layout.ts'
 import { BoundError, type BoundOptions } from '../../testing/bounds.ts'
-import type * as testing from '../../testing/index.ts'
-import type { PathKind } from '../../testing/plan/graph.ts'
+import { PATH_KINDS, type PathKind } from '../../testing/plan/cases.ts'
 import { CommandError, EXIT, usageError } from '../command.ts'
 import { didYouMean } from '../text/format.ts'
 
-/** The module that makes tests of an agent's chart. */
-export type TestingModule = typeof testing
-
-/** Loads it. Throws CommandError without @xstate/graph, an optional peer. */
-export async function loadTesting(
-  load: () => Promise<TestingModule> = () => import('../../testing/index.ts')
-): Promise<TestingModule> {
+/** Loads what finds the paths of a chart. Throws CommandError without @xstate/graph, an optional peer. */
+export async function loadPlanning(
+  load = () => import('../../testing/plan/plan.ts')
+): Promise<Awaited<ReturnType<typeof load>>> {
   try {
     return await load()
   } catch (cause) {
@@ -21,9 +17,9 @@ export async function loadTesting(
 }
 
 /** The path kind that `--paths` names. Throws CommandError for an unknown one. */
-export function readKind(text: string, kinds: TestingModule['PATH_KINDS']): PathKind {
-  const kind = kinds.find(kind => kind === text)
-  if (!kind) throw usageError(`There is no --paths ${text}. ${didYouMean(text, kinds)}`)
+export function readKind(text: string): PathKind {
+  const kind = PATH_KINDS.find(kind => kind === text)
+  if (!kind) throw usageError(`There is no --paths ${text}. ${didYouMean(text, PATH_KINDS)}`)
   return kind
 }
 

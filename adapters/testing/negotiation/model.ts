@@ -86,14 +86,14 @@ function turnAfter(turn: BargainTurn, event: BargainEvent): BargainTurn {
   const { snapshot, effects } = pureStep(model, turn.chart, event, () => false)
   const chart = snapshot as BargainTurn['chart']
   const facts = effects.flatMap(effect => (effect.kind === 'emit' ? [effect.event as NegotiationFact] : []))
-  const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
+  const answers = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: dataOf(outcome) }))
   const next = { ...turn, chart, answers }
   if (!chart.matches({ busy: 'agreeing' })) return next
   const rest = turnAfter(next, { type: 'deal.made' })
   return { ...rest, answers: [...answers, ...rest.answers] }
 }
 
-function answerOf(outcome: NegotiationFact['outcome']): BargainAnswer {
+function dataOf(outcome: NegotiationFact['outcome']): BargainAnswer {
   switch (outcome.decision) {
     case 'replied':
       return { message: comparable(outcome.reply.parts, 0) }
@@ -208,4 +208,14 @@ export function requestsOf({ requests, terms }: BargainCases, { terms: schema }:
     return { type: 'proposal', name, terms, ...('value' in checked && { taken: checked.value }) }
   })
   return [...messages, ...proposed, { type: 'accept', isStanding: false }]
+}
+
+export const WAITING_LIMIT = 1
+
+/** Limits for tests: the rounds of offers, so that the last is reached soon, and the number of waiting messages. */
+const MOST_ROUNDS = 2
+
+/** The number of rounds in tests of a negotiation. */
+export function roundsIn({ rounds }: Negotiation): number {
+  return Math.min(rounds, MOST_ROUNDS)
 }

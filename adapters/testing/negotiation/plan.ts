@@ -1,14 +1,7 @@
 import type { Negotiation } from '../../../runtime/index.ts'
 import type { ExplorationBounds } from '../bounds.ts'
-import type { BargainCases } from '../plan/cases.ts'
-import {
-  type PathKind,
-  type ReachedConfiguration,
-  placesFrom,
-  shortestWays,
-  simpleWays,
-  type MoveResult
-} from '../plan/graph.ts'
+import type { BargainCases, PathKind } from '../plan/cases.ts'
+import { type ReachedConfiguration, placesFrom, shortestWays, simpleWays, type MoveResult } from '../plan/graph.ts'
 import {
   bargainModel,
   type BargainMove,
@@ -16,7 +9,9 @@ import {
   describeBargainMove,
   type NumberedAnswer,
   requestsOf,
-  responsesOf
+  responsesOf,
+  WAITING_LIMIT,
+  roundsIn
 } from './model.ts'
 
 /** One move of a negotiation, and the expected answers. */
@@ -32,15 +27,6 @@ export interface BargainPath {
   /** A sentence, unique in its plan. */
   readonly name: string
   readonly steps: readonly BargainStep[]
-}
-
-/** Limits for tests: the rounds of offers, so that the last is reached soon, and the number of waiting messages. */
-const MOST_ROUNDS = 2
-export const WAITING_LIMIT = 1
-
-/** The number of rounds in tests of a negotiation. */
-export function roundsIn({ rounds }: Negotiation): number {
-  return Math.min(rounds, MOST_ROUNDS)
 }
 
 /**

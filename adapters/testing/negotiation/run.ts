@@ -5,15 +5,24 @@ import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
-import type { Agent, Runtime } from '../../../runtime/index.ts'
+import type { Agent } from '../../../runtime/index.ts'
+import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { PathError } from '../path-error.ts'
 import type { Response } from '../plan/cases.ts'
 import type { AtStep } from '../run/chart-run.ts'
 import { createTestClient, type Manner } from '../run/drivers.ts'
 import type { TestClient } from '../run/official-caller.ts'
 import { CONTEXT, newDisk, World } from '../run/world.ts'
-import { type BargainAnswer, type BargainMove, comparable, describeBargainMove, type NumberedAnswer } from './model.ts'
-import { type BargainPath, type BargainStep, roundsIn, WAITING_LIMIT } from './plan.ts'
+import {
+  type BargainAnswer,
+  type BargainMove,
+  comparable,
+  describeBargainMove,
+  type NumberedAnswer,
+  roundsIn,
+  WAITING_LIMIT
+} from './model.ts'
+import type { BargainPath, BargainStep } from './plan.ts'
 
 /** The number of rests to wait for an expected event, also over a socket. */
 const PATIENCE = 20_000
@@ -67,7 +76,7 @@ export async function walkBargain(
 const endlessWork = () => new Promise<never>(() => {})
 
 /** A runtime that reports each arriving message. */
-function seen(runtime: Runtime, arrived: () => void): Runtime {
+function seen(runtime: ServedRuntime, arrived: () => void): ServedRuntime {
   return {
     ...runtime,
     sendMessage: (params, call) => {

@@ -1,5 +1,9 @@
-import type { EventObject } from 'xstate'
+import type { EventObject, AnyStateMachine } from 'xstate'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { NegotiationAnswer, ArtifactWords, Words } from '../../../runtime/index.ts'
+import { objectSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { readGuard, writtenChart, type WrittenGuard } from '../../../runtime/xstate/written-chart.ts'
+import { BOUND_OPTIONS, type BoundOptions } from '../bounds.ts'
 
 /** Inputs by name. The names appear in the names of tests. */
 export type ByName<T> = Readonly<Record<string, T>>
@@ -89,4 +93,80 @@ export interface BargainCases {
   readonly terms: ByName<object>
   /** The results of `respond`. Default: every kind of answer, with these terms, and an error. */
   readonly responses?: ByName<unknown> | undefined
+}
+
+/**
+ * The paths to walk. `cover`: every move in every configuration, a cancel there, and every refusal there. `shortest`:
+ * the shortest path to each configuration. `simple`: every path without a repeated configuration.
+ */
+export const PATH_KINDS = ['cover', 'shortest', 'simple'] as const
+
+/** One of `PATH_KINDS`. */
+export type PathKind = (typeof PATH_KINDS)[number]
+
+/** The options of a plan. */
+export interface PlanOptions extends BoundOptions {
+  readonly cases?: Cases
+  /** The kind of paths. Default `cover`. */
+  readonly kind?: PathKind
+}
+
+export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
+  cases: objectSuchAs("{ opening: { start: 'start' } }"),
+  kind: [value => PATH_KINDS.some(kind => kind === value), PATH_KINDS.map(kind => `'${kind}'`).join(' or ')],
+  ...BOUND_OPTIONS
+}
+
+/** Numbers on both sides of a border: 17 and 18 for `age >= 18`. */
+export interface Border {
+  /** The name that is compared; none if that is not known. */
+  readonly name?: string
+  readonly sides: readonly number[]
+}
+
+/** The borders of numbers that a chart's guards have, read from their text and from their parameters. */
+export function guardBorders(machine: AnyStateMachine): Border[] {
+  const inline = writtenChart(machine).transitions.flatMap(({ guard }) => guard ?? [])
+  const named = Object.values(machine.implementations.guards as object).map(readGuard)
+  return [...inline, ...named].flatMap(bordersOf)
+}
+
+const NUMBER = String.raw`-?\d[\d_]*(?:\.\d+)?\b`
+// The end of an arrow is no comparison.
+const COMPARES = String.raw`(?<!=)(?:[<>]=?|[=!]==?)`
+const AFTER = new RegExp(
+  String.raw`(?<name>[\p{L}_$][\p{L}\d_$]*)?[\s)\]]*(?<sign>${COMPARES})\s*(?<number>${NUMBER})`,
+  'gu'
+)
+const BEFORE = new RegExp(
+  String.raw`(?<number>${NUMBER})\s*(?<sign>${COMPARES})\s*(?:[\p{L}\d_$]+\??\.)*(?<name>[\p{L}_$][\p{L}\d_$]*)?`,
+  'gu'
+)
+
+function bordersOf(guard: WrittenGuard): Border[] {
+  switch (guard.kind) {
+    case 'inline': {
+      const text = String(guard.run)
+      return [...bordersBy(text, AFTER, ['>=', '<']), ...bordersBy(text, BEFORE, ['<=', '>'])]
+    }
+    case 'named': {
+      const { params } = guard
+      const numbers = (isObject(params) ? Object.values(params) : [params]).filter(value => typeof value === 'number')
+      return numbers.map(number => ({ sides: [number - 1, number, number + 1] }))
+    }
+    case 'and':
+    case 'or':
+    case 'not':
+    default:
+      return guard.guards.flatMap(bordersOf)
+  }
+}
+
+/** The borders that a pattern finds. `first`: the signs for which the number is the first of the upper side. */
+function bordersBy(text: string, pattern: RegExp, first: readonly string[]): Border[] {
+  return Array.from(text.matchAll(pattern), ({ groups = {} }) => {
+    const { name, sign = '', number = '' } = groups
+    const at = Number(number.replaceAll('_', ''))
+    return { ...(name !== undefined && { name }), sides: first.includes(sign) ? [at - 1, at] : [at, at + 1] }
+  })
 }

@@ -86,15 +86,6 @@ function logicOf<Turn extends Snapshot<unknown>, Move extends EventObject>(
   return { transition } as unknown as ActorLogic<Turn, Move, undefined>
 }
 
-/**
- * The paths to walk. `cover`: every move in every configuration, a cancel there, and every refusal there. `shortest`:
- * the shortest path to each configuration. `simple`: every path without a repeated configuration.
- */
-export const PATH_KINDS = ['cover', 'shortest', 'simple'] as const
-
-/** One of `PATH_KINDS`. */
-export type PathKind = (typeof PATH_KINDS)[number]
-
 /** The maximum number of simple paths per opening message. */
 const MOST_SIMPLE = 10_000
 

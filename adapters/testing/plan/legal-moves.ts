@@ -1,8 +1,7 @@
 import type { AnyMachineSnapshot, EventObject } from 'xstate'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
-import type { MessagePolicy } from '../../../runtime/index.ts'
-import { openQuestion } from '../../../runtime/work-port.ts'
+import { type MessagePolicy, openQuestion } from '../../../runtime/work-port.ts'
 import { shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
 import { livingIn, nextTimer } from './model.ts'
@@ -45,7 +44,7 @@ export function legalMovesIn(turn: WorkTurn, cases: AllCases, policy: MessagePol
     data
   }))
   const isReceived =
-    standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
+    standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'deliver')
   const isAuthorized = standing === 'auth-required'
   const outside = [
     ...messages.map(move => withRefusal(turn, move, isReceived, can)),

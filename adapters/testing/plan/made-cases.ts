@@ -6,10 +6,17 @@ import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../..
 import { publishedSchema, validateValue } from '../../../runtime/work-port.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { writtenChart } from '../../../runtime/xstate/written-chart.ts'
-import type { ByName, MadeCases, OpeningCase, Cases, AllCases } from './cases.ts'
+import {
+  type ByName,
+  type MadeCases,
+  type OpeningCase,
+  type Cases,
+  type AllCases,
+  type Border,
+  guardBorders
+} from './cases.ts'
 import type { Model } from './model.ts'
 import type * as payloads from './payloads.ts'
-import { type Border, guardBorders } from './payloads.ts'
 import { isCallback } from './unmodelled.ts'
 
 /** Loads what generates values. */

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check'
-import type { AnyStateMachine } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { readGuard, writtenChart, type WrittenGuard } from '../../../runtime/xstate/written-chart.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
+import type { Border } from './cases.ts'
 
 checkPackages(['fast-check'])
 
@@ -176,58 +175,4 @@ function rangeOf(
   const max = typeof exclusiveMaximum === 'number' ? exclusiveMaximum - step : maximum
   if (typeof min === 'number') return { min, max: typeof max === 'number' ? max : min + 1000 }
   return typeof max === 'number' ? { min: max - 1000, max } : { min: -1000, max: 1000 }
-}
-
-/** Numbers on both sides of a border: 17 and 18 for `age >= 18`. */
-export interface Border {
-  /** The name that is compared; none if that is not known. */
-  readonly name?: string
-  readonly sides: readonly number[]
-}
-
-/** The borders of numbers that a chart's guards have, read from their text and from their parameters. */
-export function guardBorders(machine: AnyStateMachine): Border[] {
-  const inline = writtenChart(machine).transitions.flatMap(({ guard }) => guard ?? [])
-  const named = Object.values(machine.implementations.guards as object).map(readGuard)
-  return [...inline, ...named].flatMap(bordersOf)
-}
-
-const NUMBER = String.raw`-?\d[\d_]*(?:\.\d+)?\b`
-// The end of an arrow is no comparison.
-const COMPARES = String.raw`(?<!=)(?:[<>]=?|[=!]==?)`
-const AFTER = new RegExp(
-  String.raw`(?<name>[\p{L}_$][\p{L}\d_$]*)?[\s)\]]*(?<sign>${COMPARES})\s*(?<number>${NUMBER})`,
-  'gu'
-)
-const BEFORE = new RegExp(
-  String.raw`(?<number>${NUMBER})\s*(?<sign>${COMPARES})\s*(?:[\p{L}\d_$]+\??\.)*(?<name>[\p{L}_$][\p{L}\d_$]*)?`,
-  'gu'
-)
-
-function bordersOf(guard: WrittenGuard): Border[] {
-  switch (guard.kind) {
-    case 'inline': {
-      const text = String(guard.run)
-      return [...bordersBy(text, AFTER, ['>=', '<']), ...bordersBy(text, BEFORE, ['<=', '>'])]
-    }
-    case 'named': {
-      const { params } = guard
-      const numbers = (isObject(params) ? Object.values(params) : [params]).filter(value => typeof value === 'number')
-      return numbers.map(number => ({ sides: [number - 1, number, number + 1] }))
-    }
-    case 'and':
-    case 'or':
-    case 'not':
-    default:
-      return guard.guards.flatMap(bordersOf)
-  }
-}
-
-/** The borders that a pattern finds. `first`: the signs for which the number is the first of the upper side. */
-function bordersBy(text: string, pattern: RegExp, first: readonly string[]): Border[] {
-  return Array.from(text.matchAll(pattern), ({ groups = {} }) => {
-    const { name, sign = '', number = '' } = groups
-    const at = Number(number.replaceAll('_', ''))
-    return { ...(name !== undefined && { name }), sides: first.includes(sign) ? [at - 1, at] : [at, at + 1] }
-  })
 }

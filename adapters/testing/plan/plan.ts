@@ -1,26 +1,26 @@
 import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
-import type { MessagePolicy, Agent, WorkInput } from '../../../runtime/index.ts'
+import type { Agent, WorkInput } from '../../../runtime/index.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
-import { checkOptions, objectSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { checkOptions } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
-import { withStepLimit } from '../../../runtime/work-port.ts'
-import { BOUND_OPTIONS, BoundError, type BoundOptions, ExplorationBounds } from '../bounds.ts'
+import { type MessagePolicy, withStepLimit } from '../../../runtime/work-port.ts'
+import { BoundError, ExplorationBounds } from '../bounds.ts'
 import { type BargainPath, bargainPlan } from '../negotiation/plan.ts'
 import { scriptedCases, scriptedChart } from '../run/scripted-work.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
 import { modelWith } from './acted-model.ts'
-import type { AllCases, Cases, OpeningCase, MadeCases } from './cases.ts'
 import {
-  PATH_KINDS,
+  type AllCases,
+  type Cases,
+  type OpeningCase,
+  type MadeCases,
   type PathKind,
-  type ReachedConfiguration,
-  placesFrom,
-  shortestWays,
-  simpleWays,
-  type MoveResult
-} from './graph.ts'
+  type PlanOptions,
+  PLAN_OPTIONS
+} from './cases.ts'
+import { type ReachedConfiguration, placesFrom, shortestWays, simpleWays, type MoveResult } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { DrawError, DrawWatch, INSTALL_GENERATOR, type LoadPayloads, madeCases, casesWith } from './made-cases.ts'
 import { clockedModelOf, configurationKey } from './model.ts'
@@ -82,19 +82,6 @@ export interface Plan {
   readonly draws: boolean
   /** Lines about missing packages without which there are fewer paths. */
   readonly lacks: readonly string[]
-}
-
-/** The options of a plan. */
-export interface PlanOptions extends BoundOptions {
-  readonly cases?: Cases
-  /** The kind of paths. Default `cover`. */
-  readonly kind?: PathKind
-}
-
-export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
-  cases: objectSuchAs("{ opening: { start: 'start' } }"),
-  kind: [value => PATH_KINDS.some(kind => kind === value), PATH_KINDS.map(kind => `'${kind}'`).join(' or ')],
-  ...BOUND_OPTIONS
 }
 
 /** The default of `limit`. */

@@ -16,11 +16,11 @@ import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { BOUND_OPTIONS, ExplorationBounds, type BoundOptions } from '../bounds.ts'
 import type { Cases } from '../plan/cases.ts'
 import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'
-import { agentInitialStates, type ChartCases, chartInitialState } from './agent-states.ts'
+import type { ChartCases } from './agent-states.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
 import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
-import { stateSpaceOf, type Edge, type StateSpace } from './state-space.ts'
+import type { Edge, StateSpace } from './state-space.ts'
 
 /**
  * The options of a proof. If a bound is met (20,000 configurations, unless `limit` is another), nothing is proved, but
@@ -148,6 +148,7 @@ async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProo
   if (typeof work !== 'object')
     throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
   const bounds = new ExplorationBounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
+  const { agentInitialStates, stateSpaceOf } = await loadExplorer()
   const unseen = await agentInitialStates(agent, cases)
   const stateSpaces = unseen.initialStates.map(initialState => stateSpaceOf(initialState, bounds))
   return { stateSpaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
@@ -157,14 +158,15 @@ async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProo
  * Proves properties of any chart, with the events of `cases`, in every configuration that they lead to. Throws
  * RangeError if no property has the text `only`.
  */
-export function proveChart(
+export async function proveChart(
   chart: AnyStateMachine,
   properties: Readonly<Record<string, Property>>,
   cases: ChartCases = {},
   options: ProofOptions = {}
-): Proof {
+): Promise<Proof> {
   checkArgument(chart, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
   const machine = withStepLimit(chart)
+  const { chartInitialState, stateSpaceOf } = await loadExplorer()
   const { initialState, lost, unmodelled } = chartInitialState(machine, cases)
   const guesses = cases.events ? [] : ['data of events']
   const bounds = new ExplorationBounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
@@ -176,6 +178,12 @@ export function proveChart(
 }
 
 const MOST_CONFIGURATIONS = 20_000
+
+/** What explores a chart with @xstate/graph, an optional peer. */
+async function loadExplorer() {
+  const [states, space] = await Promise.all([import('./agent-states.ts'), import('./state-space.ts')])
+  return { ...states, ...space }
+}
 
 interface Unseen {
   readonly guesses: readonly string[]

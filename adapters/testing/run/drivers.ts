@@ -1,8 +1,8 @@
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { CallContext, Conditions } from '../../../runtime/access/call-context.ts'
-import type { Runtime } from '../../../runtime/index.ts'
 import { systemClock, withLongTimers } from '../../../runtime/ports/clock.ts'
 import type { Kind } from '../../../runtime/primitives/options.ts'
+import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { connect } from '../../client/connect.ts'
 import { serve, type Served } from '../../serve/serve.ts'
 import { driverOf, SQLITE_PACKAGE } from '../../storage/driver.ts'
@@ -81,17 +81,19 @@ export interface DriverAccess {
  * Makes a caller of a runtime. Over a binding, the runtime is served on a loopback port. The official client is loaded
  * on demand.
  */
-export async function createTestClient(runtime: Runtime, { reach, isOfficial }: DriverAccess): Promise<TestClient> {
+export async function createTestClient(
+  runtime: ServedRuntime,
+  { reach, isOfficial }: DriverAccess
+): Promise<TestClient> {
   if (reach === 'in process') return inProcess(runtime)
   // Connections use real time, since the agent's clock is virtual.
-  const served = await serve(
-    { ...runtime, settings: { ...runtime.settings, clock: withLongTimers(systemClock) } },
-    { port: 0 }
-  )
+  const settings = { ...runtime.settings, clock: withLongTimers(systemClock) }
+  const inRealTime: ServedRuntime = { ...runtime, settings }
+  const served = await serve(inRealTime, { port: 0 })
   return isOfficial ? withOfficial(served, reach) : withOurs(served, reach)
 }
 
-function inProcess(runtime: Runtime): TestClient {
+function inProcess(runtime: ServedRuntime): TestClient {
   const call = (conditions: Conditions = {}): CallContext => ({ extensions: [RELIABILITY_EXTENSION], conditions })
   return {
     send: message => runtime.sendMessage({ message, configuration: { returnImmediately: true } }, call()),

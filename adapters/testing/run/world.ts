@@ -8,19 +8,19 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Limits } from '../../../runtime/access/limits.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import {
-  memoryStore,
   type Agent,
   defineAgent,
   createRuntime,
-  type Runtime,
   type WorkInput,
   accepted,
   type ArtifactWords
 } from '../../../runtime/index.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
+import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import type { StoreStatus } from '../../../runtime/store/rows.ts'
 import type { Store } from '../../../runtime/store/store.ts'
+import { memoryStore } from '../../../runtime/work-port.ts'
 import { sqliteStore } from '../../storage/sqlite.ts'
 import type { OpeningCase } from '../plan/cases.ts'
 import { VirtualClock } from './virtual-clock.ts'
@@ -45,7 +45,7 @@ export class World {
   readonly #logger: Logger
   readonly #errors: unknown[] = []
   #isDead = false
-  #runtime: Runtime
+  #runtime: ServedRuntime
 
   private constructor(agent: Agent, { disk, clock, ids }: Past, limits: Partial<Limits>) {
     // Time does not pass, so there is no cleanup time, and no restart of crashed work. Paths use streams.
@@ -74,7 +74,7 @@ export class World {
     return this.#errors.findLast(error => error !== undefined)
   }
 
-  get runtime(): Runtime {
+  get runtime(): ServedRuntime {
     return this.#runtime
   }
 
@@ -101,17 +101,20 @@ export class World {
     await this.#disk.discard()
   }
 
-  #begin(): Runtime {
+  #begin(): ServedRuntime {
     const lasting = this.#disk.open()
     const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)) }
-    return createRuntime({
-      agent: this.#agent,
-      clock: this.clock,
-      ids: this.#ids,
-      limits: this.#limits,
-      logger: this.#logger,
-      store
-    })
+    return servedRuntime(
+      createRuntime({
+        agent: this.#agent,
+        clock: this.clock,
+        ids: this.#ids,
+        limits: this.#limits,
+        logger: this.#logger,
+        store
+      }),
+      'world'
+    )
   }
 }
 
@@ -182,12 +185,15 @@ async function past({ card }: Agent, earlier: readonly ArtifactWords[], disk: Di
   let count = 0
   const ids = () => `id-${(count += 1)}`
   for (const artifact of earlier) {
-    const runtime = createRuntime({
-      agent: defineAgent({ card, cancelGraceMs: 0, work: async () => ({ artifact }) }),
-      clock,
-      ids,
-      store: disk.open()
-    })
+    const runtime = servedRuntime(
+      createRuntime({
+        agent: defineAgent({ card, cancelGraceMs: 0, work: async () => ({ artifact }) }),
+        clock,
+        ids,
+        store: disk.open()
+      }),
+      'world'
+    )
     await runtime.sendMessage(
       { message: { ...openingMessage({ words: 'earlier' }), messageId: ids() } },
       { extensions: [RELIABILITY_EXTENSION] }
@@ -198,7 +204,7 @@ async function past({ card }: Agent, earlier: readonly ArtifactWords[], disk: Di
   return { disk, clock, ids }
 }
 
-async function ended(runtime: Runtime, clock: VirtualClock): Promise<void> {
+async function ended(runtime: ServedRuntime, clock: VirtualClock): Promise<void> {
   const closing = runtime.close()
   clock.increment(0)
   await closing

@@ -1,13 +1,5 @@
 import { memo, useEffect, useRef, useState, type FormEvent } from 'react'
-import {
-  acceptOffer,
-  declineOffer,
-  isTerminal,
-  type AgentClient,
-  type ArtifactVersion,
-  type Message,
-  type Offer
-} from 'taskchart/client'
+import { negotiate, type AgentClient, type ArtifactVersion, type Message, type Offer } from 'taskchart/client'
 import { useConversation } from 'taskchart/react'
 import { Parts } from './parts.tsx'
 import { QuestionForm } from './question.tsx'
@@ -22,6 +14,9 @@ const ENDS: Readonly<Record<string, string>> = {
   TASK_STATE_REJECTED: 'The agent refused the task.'
 }
 
+/** The states of a task that has ended. */
+const OVER = new Set(['TASK_STATE_COMPLETED', ...Object.keys(ENDS)])
+
 /** One context: its messages, the open question or offer, and the artifacts. Its id is in the address after `#`. */
 export function Chat({ agent }: { readonly agent: AgentClient }) {
   const [opened] = useState(() => location.hash.slice(1) || undefined)
@@ -30,7 +25,7 @@ export function Chat({ agent }: { readonly agent: AgentClient }) {
   const [refined, refine] = useState<ArtifactVersion>()
   const [areAllShown, showAll] = useState(false)
   const end = useRef<HTMLDivElement>(null)
-  const running = tasks.findLast(({ status }) => !isTerminal(status.state))
+  const running = tasks.findLast(({ status }) => !OVER.has(status.state))
   const ended = ENDS[tasks.at(-1)?.status.state ?? '']
   const latest = messages.at(-1)?.messageId
   const results = Array.from(artifacts).toReversed()
@@ -138,16 +133,16 @@ function OfferCard({
 }: {
   readonly offer: Offer
   readonly isBusy: boolean
-  readonly answer: (part: ReturnType<typeof acceptOffer>) => Promise<void>
+  readonly answer: (part: ReturnType<typeof negotiate>) => Promise<void>
 }) {
   return (
     <div className="card">
       <p className="hint">This offer stands until {new Date(offer.expiresAt).toLocaleString()}.</p>
       <div className="buttons">
-        <button disabled={isBusy} onClick={() => answer(acceptOffer(offer))}>
+        <button disabled={isBusy} onClick={() => answer(negotiate({ accept: offer }))}>
           Accept
         </button>
-        <button disabled={isBusy} className="quiet" onClick={() => answer(declineOffer(offer))}>
+        <button disabled={isBusy} className="quiet" onClick={() => answer(negotiate({ decline: offer }))}>
           Decline
         </button>
       </div>

@@ -20,12 +20,8 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import {
-  expressErrors,
-  toRequestHandler,
-  whileConnected,
-  type RequestHandlerOptions
-} from '../../../adapters/a2a-sdk/index.ts'
+import { expressErrors, toRequestHandler, whileConnected } from '../../../adapters/a2a-sdk/index.ts'
+import type { RequestHandlerOptions } from '../../../adapters/a2a-sdk/request-handler.ts'
 import { statusDetailsOf } from '../../../adapters/client/transports/official/grpc.ts'
 import { grpcErrors } from '../../../adapters/grpc/index.ts'
 import { webhooks } from '../../../adapters/push/webhooks.ts'
@@ -54,6 +50,7 @@ import {
   until,
   type Started
 } from '../../fixtures/runtime/runtime-helpers.ts'
+import { type ServedRuntime } from '../../../runtime/runtime-options.ts'
 
 const { TaskState, Role } = sdk
 
@@ -99,7 +96,7 @@ function named(name: unknown): User {
 }
 
 interface Served {
-  readonly runtime: Runtime
+  readonly runtime: ServedRuntime
   readonly url: string
   /** The SDK's client of a binding, for whom its requests name. */
   readonly client: (binding: Binding) => Promise<Client>
@@ -392,7 +389,7 @@ await t.test('a response names the activated extension, and a stream does so bef
 })
 
 await t.test('messages that the SDK decodes without validation are refused, and open no task', async t => {
-  const { url, runtime } = await serve(t, startAgent(t, { limits: { jsonNodes: 1000 } }))
+  const { url, runtime } = await serve(t, startAgent(t, { limits: { advanced: { jsonNodes: 1000 } } }))
   const post = async (
     path: string,
     body: unknown
@@ -450,7 +447,7 @@ await t.test('messages that the SDK decodes without validation are refused, and 
 })
 
 /** A runtime of which one operation fails as it is told. */
-function failing(runtime: Runtime, error: unknown): Runtime {
+function failing(runtime: ServedRuntime, error: unknown): ServedRuntime {
   return { ...runtime, getTask: () => Promise.reject(error) }
 }
 
@@ -683,7 +680,7 @@ await t.test('the handler converts responses about webhooks', async t => {
 await t.test('a call keeps its user, tenant, version, extensions, conditions and signal', async t => {
   const { runtime } = startAgent(t)
   const calls: CallContext[] = []
-  const watched: Runtime = {
+  const watched: ServedRuntime = {
     ...runtime,
     getTask: (params, call = {}) => (calls.push(call), runtime.getTask(params, call))
   }
@@ -734,7 +731,7 @@ await t.test('a call ends when its client disconnects, and the task continues', 
   let ended = 0
   const watched = {
     ...runtime,
-    subscribeToTask: async function* (...call: Parameters<Runtime['subscribeToTask']>) {
+    subscribeToTask: async function* (...call: Parameters<ServedRuntime['subscribeToTask']>) {
       yield* runtime.subscribeToTask(...call)
       ended += 1
     }
@@ -804,7 +801,7 @@ await t.test('an anonymous Express caller is counted by its connection if whileC
 
 await t.test('loading the adapters loads neither Express nor gRPC', async t => {
   const script = `
-    await import('taskchart/a2a-sdk'); await import('taskchart/legacy')
+    await import('taskchart/a2a-sdk'); await import('taskchart/http')
     const { createRequire } = await import('node:module')
     console.log(Object.keys(createRequire(import.meta.url).cache).filter(path => /node_modules.(?:express|@grpc)/.test(path)).length)`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { WebSocketServer } from 'ws'
 import { z } from 'zod'
 import { WebSocketTransport, WebSocketTransportFactory } from '../../../adapters/a2a-sdk/websocket-transport.ts'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../../adapters/serve/serve.ts'
 import sailboat from '../../../examples/sailboat.ts'
 import { WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 import { createRuntime, defineAgent, negotiation, offer, type Agent } from '../../../runtime/index.ts'
@@ -16,7 +16,7 @@ import { createRuntime, defineAgent, negotiation, offer, type Agent } from '../.
 async function officialClient(t: Test, agent: Agent = sailboat): Promise<Client> {
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const factory = new ClientFactory(
     ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports: [new WebSocketTransportFactory()] })

@@ -2,7 +2,8 @@ import { Artifact, Message, Role, TaskState, type Part, type Task, type TaskStat
 import type { AgentExecutionEvent, AgentExecutor, ExecutionEventBus, RequestContext } from '@a2a-js/sdk/server'
 import t, { type Test } from 'tap'
 import { fromExecutor } from '../../../adapters/a2a-sdk/index.ts'
-import { accepted, inputRequired, memoryStore, type CallContext } from '../../../runtime/index.ts'
+import { accepted, inputRequired, type CallContext } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import {
   brief,

@@ -13,14 +13,8 @@ import { LOCK_CLASS } from '../../../adapters/postgres/schema/migrate.ts'
 import { poolOf, type PostgresPool } from '../../../adapters/postgres/session/pool.ts'
 import { connectionsOf, storeOf } from '../../../adapters/postgres/store.ts'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import {
-  createRuntime,
-  defineAgent,
-  inputRequired,
-  isA2AError,
-  type Runtime,
-  type RuntimeOptions
-} from '../../../runtime/index.ts'
+import { createRuntime, defineAgent, inputRequired, type Runtime, type RuntimeOptions } from '../../../runtime/index.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import {
   brief,

@@ -21,13 +21,11 @@ import {
   createRuntime,
   defineAgent,
   inputRequired,
-  memoryStore,
-  prerequisites,
   progress,
   reply,
-  type Runtime,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
@@ -56,6 +54,7 @@ import {
   type Deferred
 } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
+import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { callDialect } from '../../fixtures/servers/dialect-calls.ts'
 import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/statements.ts'
@@ -310,7 +309,7 @@ await t.test('an authorization, an invalid output, and work that needs a task of
         if (text === 'fails') throw new Error('no')
         if (text === 'asks') return asks(work)
         return {
-          artifact: (await prerequisites(work)).map(({ artifacts = [] }) => artifacts.map(textOf).join()).join()
+          artifact: (await work.prerequisites()).map(({ artifacts = [] }) => artifacts.map(textOf).join()).join()
         }
       }
     })
@@ -519,7 +518,7 @@ await t.test('a context that moves while it is loaded is loaded by the next owne
 await t.test('a shard that comes back to the same node is no recovery', async t => {
   const opened = gates(1)
   const cluster = testCluster(t, counting(opened))
-  const one = await cluster.add({ limits: { recoveries: 1 } })
+  const one = await cluster.add({ limits: { advanced: { recoveries: 1 } } })
   const task = taskIn(await one.runtime.sendMessage(say('go', {}, { returnImmediately: true })))
   const events = collect(one.runtime.subscribeToTask({ id: task.id }))
   for (let i = 0; i < 4; i += 1) await cluster.places.dies(one.address, { isTold: true, comesBack: true })
@@ -537,7 +536,7 @@ await t.test('a context whose commit failed is not lost with the session', async
   }
   const opened = gates(1)
   const cluster = testCluster(t, counting(opened), { store })
-  const one = await cluster.add({ limits: { recoveries: 1 } })
+  const one = await cluster.add({ limits: { advanced: { recoveries: 1 } } })
   const task = taskIn(await one.runtime.sendMessage(say('go', {}, { returnImmediately: true })))
   isBroken = true
   opened[0]?.resolve()
@@ -853,12 +852,15 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
       logger,
       clock
     })
-    const runtime = createRuntime({
-      agent: defineAgent({ card, work: asks }),
-      store: node.store,
-      cluster: node,
-      logger
-    })
+    const runtime = servedRuntime(
+      createRuntime({
+        agent: defineAgent({ card, work: asks }),
+        store: node.store,
+        cluster: node,
+        logger
+      }),
+      'a test'
+    )
     t.teardown(() => runtime.close())
     t.match((await runtime.metrics.read()).find(({ name }) => name === 'taskchart.cluster.refusals')?.values, [
       { value: 0 },
@@ -870,7 +872,7 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
     return runtime
   }
   const reports = () => log.filter(({ message }) => message.startsWith('another node'))
-  const refused = async (runtime: Runtime) =>
+  const refused = async (runtime: ServedRuntime) =>
     t.match(await refusal(runtime.sendMessage(say('x'))), { code: 'Overloaded', message: /cannot be asked now/ })
 
   await t.test('because it has another secret', async t => {
@@ -1155,7 +1157,7 @@ await t.test(
     }
     const push = receivers()
     const agent = defineAgent({ card, work: asks })
-    const before = createRuntime({ agent, push, store: { ...store, close: async () => {} } })
+    const before = servedRuntime(createRuntime({ agent, push, store: { ...store, close: async () => {} } }), 'a test')
     const old = taskIn(
       await before.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: 'https://a.example/' } }))
     )

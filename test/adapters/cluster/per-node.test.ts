@@ -1,5 +1,6 @@
 import t from 'tap'
-import { defineAgent, memoryStore } from '../../../runtime/index.ts'
+import { defineAgent } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { testCluster, type TestCluster, type TestNode } from '../../fixtures/cluster/cluster-nodes.ts'
 import { receivers } from '../../fixtures/runtime/receiver.ts'
@@ -66,7 +67,7 @@ await t.test(
   'a node has at most liveContexts contexts, whatever shards they are in, and another node as many',
   async t => {
     const cluster = testCluster(t, endless)
-    const nodes = await nodesOf(cluster, 2, { limits: { liveContexts: 5, principalShare: 1 } })
+    const nodes = await nodesOf(cluster, 2, { limits: { liveContexts: 5, advanced: { principalShare: 1 } } })
     for (const each of nodes) {
       t.equal(each.node.shards.owned.length, 4)
       const sent: PromiseSettledResult<unknown>[] = []
@@ -107,7 +108,7 @@ await t.test(
   async t => {
     const cluster = testCluster(t, endless)
     const answered = deferred()
-    const limits = { webhooksAtOnce: 3, principalShare: 1 }
+    const limits = { advanced: { webhooksAtOnce: 3, principalShare: 1 } }
     const pushing = [receivers(), receivers()]
     const nodes: TestNode[] = []
     for (const push of pushing) {

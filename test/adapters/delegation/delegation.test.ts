@@ -1,13 +1,8 @@
 import t, { type Test } from 'tap'
 import { assign, emit, sendTo } from 'xstate'
 import { z } from 'zod'
-import {
-  delegate,
-  remoteAgent,
-  type RemoteAgent,
-  type RemoteEvent,
-  type RemoteOptions
-} from '../../../adapters/delegation/index.ts'
+import { delegate, remoteAgent, type RemoteAgent, type RemoteEvent } from '../../../adapters/delegation/index.ts'
+import type { RemoteOptions } from '../../../adapters/delegation/pooled-client.ts'
 import { serve, type Served } from '../../../adapters/serve/serve.ts'
 import { QUESTION } from '../../../machines/protocol/uris.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
@@ -15,7 +10,7 @@ import { authRequired, inputRequired } from '../../../runtime/authoring/question
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import { artifact, failed, progress, rejected, reply, text, textOf } from '../../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../../runtime/authoring/work-arguments.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
 import {
   brief,

@@ -6,11 +6,10 @@ import { targetOf } from '../../../adapters/entry/admission.ts'
 import { connectionOrigin } from '../../../adapters/entry/interfaces.ts'
 import { httpHandler } from '../../../adapters/http/handler.ts'
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
-import { serve as serveHttp } from '../../../adapters/serve/serve.ts'
+import { serve as serveRuntime } from '../../../adapters/serve/serve.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import { handshake, RawSocket, type HttpAnswer } from '../../fixtures/servers/raw-socket.ts'
 import { start } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -22,7 +21,7 @@ const extendedCard = { description: 'More of it.' }
 /** Serves an agent over everything; it is closed when the test ends. */
 async function served(t: Test, options: Partial<RuntimeOptions> = {}) {
   const { runtime } = start(t, { work: echo, extendedCard }, options)
-  const { url, close } = await serveHttp(runtime, { port: 0, dialects: [dialect03(runtime), dialect01(runtime)] })
+  const { url, close } = await serveRuntime(runtime, { port: 0, dialects: [dialect03(runtime), dialect01(runtime)] })
   t.teardown(close)
   return { url, port: new URL(url).port }
 }
@@ -291,13 +290,13 @@ await t.test('a server on all addresses needs publicUrl or hosts', async t => {
   const { runtime } = start(t, { work: echo }, { authenticate: anybody })
   const refusal = { name: 'TypeError', message: /every address of this machine.*publicUrl.*hosts/ }
   for (const host of ['0.0.0.0', '::', '', '0', '0:0::0']) {
-    await t.rejects(serveHttp(runtime, { port: 0, host }), refusal, host)
-    await t.rejects(serveWebSocket(runtime, { port: 0, host }), refusal, host)
+    await t.rejects(serveRuntime(runtime, { port: 0, host }), refusal, host)
+    await t.rejects(serveRuntime(runtime, { port: 0, host, http: false }), refusal, host)
   }
   const server = createServer().listen(0, '0.0.0.0')
   t.teardown(() => server.close())
   await once(server, 'listening')
-  await t.rejects(serveWebSocket(runtime, { server }), refusal, 'on the server of an app')
+  await t.rejects(serveRuntime(runtime, { server }), refusal, 'on the server of an app')
   for (const options of [{ publicUrl: 'https://agent.example/' }, { hosts: ['localhost'] }]) {
     const { url } = await serve(t, { work: echo }, { authenticate: anybody, ...options }, { port: 0, host: '0.0.0.0' })
     await t.resolves(JsonSocket.open(t, url.replace('0.0.0.0', 'localhost')))

@@ -10,7 +10,6 @@ import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { httpHandler } from '../../../adapters/http/handler.ts'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
 import { serveMetrics } from '../../../adapters/serve/serve-metrics.ts'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import { start } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -141,7 +140,7 @@ await t.test('ports that take no body invite nobody: metrics, WebSocket alone, a
   ] as const) {
     t.strictSame(await firstAnswer(t, metrics.url, request), REFUSED(status))
   }
-  const sockets = await serveWebSocket(runtime, { port: 0 })
+  const sockets = await serve(runtime, { port: 0, http: false })
   t.teardown(() => sockets.close())
   t.strictSame(await firstAnswer(t, sockets.url, head('POST /', 10)), REFUSED(405))
   const port = await unusedPort()

@@ -5,7 +5,7 @@ import { Socket, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { isWebSocket, replay } from '../../../adapters/entry/upgrade-paths.ts'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
+import { serve as serveRuntime } from '../../../adapters/serve/serve.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { progress } from '../../../runtime/authoring/words.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
@@ -39,7 +39,7 @@ async function app(
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { runtime } = start(t, { work: echo })
-  for (const path of ['/agent', '/another']) t.teardown((await serveWebSocket(runtime, { server, path })).close)
+  for (const path of ['/agent', '/another']) t.teardown((await serveRuntime(runtime, { server, path })).close)
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 
@@ -168,7 +168,7 @@ await t.test('shouldUpgradeCallback accepts WebSockets, as the app says, and upg
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
   const { runtime } = start(t, { work: echo })
-  for (const path of ['/a', '/b']) t.teardown((await serveWebSocket(runtime, { server, path })).close)
+  for (const path of ['/a', '/b']) t.teardown((await serveRuntime(runtime, { server, path })).close)
   const [socket, other] = [{ headers: { upgrade: 'WebSocket' } }, { headers: { upgrade: 'h2c' } }]
   const answers = () => [socket, other, { headers: {} }].map(request => server.shouldUpgradeCallback(request))
   t.strictSame(answers(), [false, false, false])

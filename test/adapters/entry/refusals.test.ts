@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
 import { originRefusal } from '../../../adapters/entry/admission.ts'
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
-import { serve as serveHttp } from '../../../adapters/serve/serve.ts'
+import { serve } from '../../../adapters/serve/serve.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import type { SecurityScheme } from '../../../machines/protocol/security.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import { ask, rpc } from '../../fixtures/servers/http-agent.ts'
 import { handshake, RawSocket } from '../../fixtures/servers/raw-socket.ts'
@@ -12,7 +12,7 @@ import { start } from '../../fixtures/runtime/runtime-helpers.ts'
 
 async function served(t: Test, options: Partial<RuntimeOptions>, isOld = false) {
   const { runtime } = start(t, { work: echo }, options)
-  const server = await serveHttp(runtime, { port: 0, dialects: isOld ? [dialect03(runtime), dialect01(runtime)] : [] })
+  const server = await serve(runtime, { port: 0, dialects: isOld ? [dialect03(runtime), dialect01(runtime)] : [] })
   t.teardown(server.close)
   return server
 }

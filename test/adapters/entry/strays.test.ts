@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { toRequestHandler } from '../../../adapters/a2a-sdk/index.ts'
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import { ask, type Answer } from '../../fixtures/servers/http-agent.ts'
 import { rejection, say, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -16,7 +16,7 @@ async function serveTwo(t: Test, options: Partial<RuntimeOptions> = {}) {
   const started = start(
     t,
     { work: echo },
-    { limits: { perPrincipal: { requestsPerMinute: 2 }, framesPerSecond: 100 }, ...options }
+    { limits: { perPrincipal: { requestsPerMinute: 2 }, advanced: { framesPerSecond: 100 } }, ...options }
   )
   const { runtime } = started
   const served = await serve(runtime, { port: 0, dialects: [dialect03(runtime), dialect01(runtime)] })
@@ -203,7 +203,9 @@ await t.test('a ping counts, and is still answered', async t => {
 })
 
 await t.test('a frame over the rate of its connection counts', async t => {
-  const { url } = await serveTwo(t, { limits: { framesPerSecond: 1, perPrincipal: { requestsPerMinute: 2 } } })
+  const { url } = await serveTwo(t, {
+    limits: { perPrincipal: { requestsPerMinute: 2 }, advanced: { framesPerSecond: 1 } }
+  })
   const socket = await JsonSocket.open(t, url)
   const heard: unknown[] = []
   for (let count = 0; count < 3; count += 1)
@@ -241,7 +243,11 @@ await t.test('an invalid request counts for the named tenant if its caller may u
 })
 
 await t.test('a request to the official servers over the JSON limits counts too', async t => {
-  const { runtime } = start(t, { work: echo }, { limits: { jsonDepth: 4, perPrincipal: { requestsPerMinute: 2 } } })
+  const { runtime } = start(
+    t,
+    { work: echo },
+    { limits: { perPrincipal: { requestsPerMinute: 2 }, advanced: { jsonDepth: 4 } } }
+  )
   const handler = toRequestHandler(runtime)
   const context = () => new ServerCallContext({ requestedVersion: '1.0' })
   const params = () => SendMessageRequest.fromJSON(say('x', { metadata: { a: { b: { c: 1 } } } }))

@@ -10,8 +10,7 @@ import { isLoopback, targetOf } from '../../../adapters/entry/admission.ts'
 import { pageOf } from '../../../adapters/http/agent-card.ts'
 import { Versions } from '../../../adapters/json-rpc/dialect.ts'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
-import { cardHandler, httpHandler, serve as serveAll, type Handler } from '../../../adapters/serve/serve.ts'
+import { cardHandler, type Handler, httpHandler, serve as serveRuntime } from '../../../adapters/serve/serve.ts'
 import { readHandshake } from '../../../adapters/websocket/handshake.ts'
 import { AgentCardSchema } from '../../../machines/protocol/card.ts'
 import { decode } from '../../../machines/protocol/codec/decode.ts'
@@ -259,7 +258,7 @@ await t.test('interfaces of the app are in the public card, the extended card an
     { card, work: echo, extendedCard: { description: 'For those who are known.' } },
     { authenticate }
   )
-  const served = await serveAll(runtime, { port: 0, interfaces: [GRPC], dialects: [dialect03(runtime)] })
+  const served = await serveRuntime(runtime, { port: 0, interfaces: [GRPC], dialects: [dialect03(runtime)] })
   t.teardown(() => served.close())
   const shown = (body: string) => (JSON.parse(body) as { supportedInterfaces: object[] }).supportedInterfaces
   const listed = shown((await get(served.url, AGENT_CARD_PATH)).body)
@@ -278,7 +277,11 @@ await t.test('interfaces of the app are in the public card, the extended card an
   }
   t.match((await get(served.url, '/')).body, /agent\.example:50051<\/code> GRPC/)
 
-  const sockets = await serveWebSocket(start(t, { card, work: echo }).runtime, { port: 0, interfaces: [GRPC] })
+  const sockets = await serveRuntime(start(t, { card, work: echo }).runtime, {
+    port: 0,
+    interfaces: [GRPC],
+    http: false
+  })
   t.teardown(() => sockets.close())
   t.strictSame(shown((await get(sockets.url, AGENT_CARD_PATH)).body), [
     { url: sockets.url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' },
@@ -293,7 +296,7 @@ await t.test("a server's interfaces have the name of hosts or publicUrl", async 
     [{ publicUrl: 'https://agent.example/a' }, 'https://agent.example/a'],
     [{ hosts: ['agent.example'] }, /^http:\/\/agent\.example:\d+\/$/]
   ] as const) {
-    const served = await serveAll(start(t, { card, work: echo }, options).runtime, { port: 0 })
+    const served = await serveRuntime(start(t, { card, work: echo }, options).runtime, { port: 0 })
     t.teardown(() => served.close())
     t.match(served.interfaces[1], { url, protocolBinding: 'JSONRPC' })
   }
@@ -302,11 +305,11 @@ await t.test("a server's interfaces have the name of hosts or publicUrl", async 
 await t.test('an invalid interface is refused at once, and the error names the member', async t => {
   const { runtime } = start(t, { card, work: echo })
   const wrong = [{ ...GRPC, url: '' }] as const
-  await t.rejects(serveAll(runtime, { port: 0, interfaces: wrong }), {
+  await t.rejects(serveRuntime(runtime, { port: 0, interfaces: wrong }), {
     name: 'TypeError',
     message: /^interfaces\[0\]\.url must/
   })
-  await t.rejects(serveWebSocket(runtime, { port: 0, interfaces: wrong }), TypeError)
+  await t.rejects(serveRuntime(runtime, { port: 0, interfaces: wrong, http: false }), TypeError)
   t.throws(() => httpHandler(runtime, { interfaces: wrong }), TypeError)
   t.throws(() => cardHandler(runtime, { interfaces: [GRPC, {}] as never }), { message: /^interfaces\[1\]\.url/ })
   t.throws(() => cardHandler(runtime, {} as never), {

@@ -2,7 +2,7 @@ import { request as nodeRequest } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
-import { serve as serveHttp } from '../../../adapters/serve/serve.ts'
+import { serve } from '../../../adapters/serve/serve.ts'
 import { ERRORS } from '../../../machines/protocol/errors.ts'
 import type { Limits } from '../../../runtime/access/limits.ts'
 import { errorReply, threeTasks, type ThreeTasks } from '../../fixtures/protocol/bad-input-agent.ts'
@@ -184,7 +184,7 @@ await t.test('a path that URL parsing would change is refused before parsing, ex
 await t.test("a body with a content coding gets 415 in its binding's form, and nothing happens", async t => {
   const agent = await prepared(t)
   const old = start(t, { work: obedient })
-  const { url: older, close } = await serveHttp(old.runtime, {
+  const { url: older, close } = await serve(old.runtime, {
     port: 0,
     dialects: [dialect03(old.runtime), dialect01(old.runtime)]
   })

@@ -449,7 +449,11 @@ await t.test('pages of allowed origins may call and read, and others may not', a
 await t.test('an authenticate that does not answer in time gives 503', async t => {
   const asked = deferred()
   const authenticate = () => (asked.resolve(), new Promise<undefined>(() => {}))
-  const { url, log, clock } = await serveAll(t, { work: echo }, { authenticate, limits: { accessMs: 20 } })
+  const { url, log, clock } = await serveAll(
+    t,
+    { work: echo },
+    { authenticate, limits: { advanced: { accessMs: 20 } } }
+  )
   const answer = rpc(url, 'ListTasks', {}, { authorization: 'Ada' })
   await asked.promise
   clock.increment(20)
@@ -789,7 +793,7 @@ await t.test('pipelined requests are answered in order, as fast as their client 
   const { url, runtime } = await serveAll(
     t,
     { work: () => ({ artifact: 'x'.repeat(4 * 2 ** 20) }) },
-    { store, limits: { callsPerConnection: 5 } }
+    { store, limits: { advanced: { callsPerConnection: 5 } } }
   )
   const { id } = taskIn(await runtime.sendMessage(say('a')))
   const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})

@@ -177,7 +177,7 @@ await t.test('an error in the redact hook is logged, and does not affect the act
 })
 
 await t.test('a receiver gets nothing of passivated contexts', async t => {
-  const agent = await inspected(t, { work: obedient }, {}, { limits: { idleContexts: 1 } })
+  const agent = await inspected(t, { work: obedient }, {}, { limits: { advanced: { idleContexts: 1 } } })
   const page = await agent.page()
   await page.frame('hello')
   for (const contextId of ['a', 'b']) await agent.runtime.sendMessage(say('x', { contextId }))

@@ -3,7 +3,7 @@ import { createActor, createMachine } from 'xstate'
 import { z } from 'zod'
 import { ContextIndex, KNOWN_CONTEXTS, type ListedContext } from '../../../adapters/inspector/contexts/context-index.ts'
 import { TalkRecord } from '../../../adapters/inspector/contexts/talk-record.ts'
-import { acceptOffer, declineOffer, offerIn } from '../../../adapters/client/connect.ts'
+import { negotiate as negotiatePart, offerIn } from '../../../adapters/client/connect.ts'
 import { accepted, declined, offer, reply, textOf } from '../../../runtime/authoring/words.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import { negotiation } from '../../../runtime/negotiation/negotiation.ts'
@@ -52,7 +52,7 @@ await t.test('contexts and their messages', async t => {
         ...userMessage(''),
         messageId: 'decline',
         contextId: 'c',
-        parts: [declineOffer({ offerId: made?.offerId ?? '' })]
+        parts: [negotiatePart({ decline: { offerId: made?.offerId ?? '' } })]
       }
     })
     await reader.frame(
@@ -94,7 +94,7 @@ await t.test('contexts and their messages', async t => {
         ...userMessage(''),
         messageId: 'accept',
         contextId: 'c',
-        parts: [acceptOffer({ offerId: made?.offerId ?? '' })]
+        parts: [negotiatePart({ accept: { offerId: made?.offerId ?? '' } })]
       }
     })
     const stored = await (await page()).frame('tasks', ({ rows }) => rows.length > 0)
@@ -108,7 +108,7 @@ await t.test('contexts and their messages', async t => {
           ...userMessage('Deal'),
           messageId: 'deal',
           contextId: 'd',
-          parts: [{ text: 'Deal' }, acceptOffer({ offerId: again?.offerId ?? '' })]
+          parts: [{ text: 'Deal' }, negotiatePart({ accept: { offerId: again?.offerId ?? '' } })]
         }
       })
     )

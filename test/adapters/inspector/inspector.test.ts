@@ -321,7 +321,7 @@ await t.test('a page', async t => {
         off: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': 'on' } }
       }
     })
-    const { runtime, page, clock } = await inspected(t, { work }, {}, { limits: { idleContexts: 1 } })
+    const { runtime, page, clock } = await inspected(t, { work }, {}, { limits: { advanced: { idleContexts: 1 } } })
     const reader = await page()
     await reader.frame('hello')
     reader.ask({ type: 'watch', contextId: 'c' })

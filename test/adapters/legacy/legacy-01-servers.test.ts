@@ -1,12 +1,12 @@
 import t, { type Test } from 'tap'
 import { Versions } from '../../../adapters/json-rpc/dialect.ts'
 import { methodsOf } from '../../../adapters/json-rpc/dispatch.ts'
-import { dialect01, dialect03, type Dialect } from '../../../adapters/legacy/index.ts'
+import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
 import { TASK_OF_01 } from '../../../adapters/legacy/v01-answers.ts'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
+import type { Dialect } from '../../../adapters/json-rpc/dialect.ts'
 import { serve, type ServeOptions } from '../../../adapters/serve/serve.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { ask, OpenStream, sentEvents } from '../../fixtures/servers/http-agent.ts'
 import { collect, start } from '../../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket, obedient, type Reply } from '../../fixtures/servers/served-agent.ts'
@@ -186,7 +186,7 @@ await t.test('0.1 can be served without 0.3, whose methods are then refused as u
     capabilities: { stateTransitionHistory: false },
     protocolVersion: undefined
   })
-  const sockets = await serveWebSocket(runtime, { port: 0, dialects: [dialect01(runtime)] })
+  const sockets = await serve(runtime, { port: 0, dialects: [dialect01(runtime)], http: false })
   t.teardown(() => sockets.close())
   const card = (await ask(new URL(AGENT_CARD_PATH, sockets.url.replace('ws', 'http')))).json
   t.match(card, {

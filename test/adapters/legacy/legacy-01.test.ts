@@ -12,7 +12,6 @@ import {
   authRequired,
   data,
   inputRequired,
-  memoryStore,
   negotiation,
   offer,
   progress,
@@ -22,6 +21,7 @@ import {
   type Runtime,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { WebhookPost } from '../../../runtime/ports/webhook-sender.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { callDialect, streamDialect } from '../../fixtures/servers/dialect-calls.ts'
@@ -470,7 +470,7 @@ await t.test('the history and the artifacts of an id continue over its rounds', 
 })
 
 await t.test('the rounds of an id are limited by the number and bytes of references', async t => {
-  const { dialect } = startDialect(t, { limits: { referencedTasks: 2, referencedBytes: 700_000 } })
+  const { dialect } = startDialect(t, { limits: { referencedBytes: 700_000, advanced: { referencedTasks: 2 } } })
   const artifacts = async (text: string) =>
     (await call(dialect, 'tasks/send', sending('r', text))).artifacts?.map(
       ({ parts }) => (parts[0] as { text: string }).text[0]
@@ -489,9 +489,9 @@ await t.test('the rounds of an id are limited by the number and bytes of referen
   )
   t.strictSame(await artifacts('g'), ['f', 'g'], 'e does not fit')
   let rooms = 0
-  const { dialect: large } = startDialect(t, { limits: { referencedTasks: 2 } })
+  const { dialect: large } = startDialect(t, { limits: { advanced: { referencedTasks: 2 } } })
   for (const text of ['a', 'b', 'c']) await call(large, 'tasks/send', sending('r', text + 'x'.repeat(500_000)))
-  await call(large, 'tasks/get', { id: 'r' }, { room: () => void (rooms += 1) })
+  await call(large, 'tasks/get', { id: 'r' }, { budget: () => void (rooms += 1) })
   t.equal(rooms, 1, 'a large answer waits for its turn')
 
   const store = memoryStore()
@@ -1250,7 +1250,7 @@ await t.test("an id of another dialect's task, or an invalid id, is not claimed"
 })
 
 await t.test('a repeated message is processed again, since messages of 0.1 have no ids', async t => {
-  const { dialect, runtime } = startDialect(t, { dedupe: true })
+  const { dialect, runtime } = startDialect(t, { deduplicate: true })
   for (const _ of [1, 2]) await call(dialect, 'tasks/send', sending('t', 'x'))
   t.equal((await runtime.listTasks({})).totalSize, 2)
   await reaches(runtime, beside(await call(dialect, 'tasks/get', { id: 't' })).taskId ?? '', 'completed')

@@ -118,7 +118,7 @@ function speaking(t: Test) {
   const { runtime } = start(
     t,
     { card: { name: 'Legacy', defaultInputModes: ['*/*'] }, work: echo },
-    { push, limits: { webhooksPerPrincipal: 100_000 } }
+    { push, limits: { advanced: { webhooksPerPrincipal: 100_000 } } }
   )
   const handler = httpHandler(runtime, { dialects: [dialect03(runtime), dialect01(runtime)] })
   return async (path: string, version: string, body: string): Promise<Answer> => {

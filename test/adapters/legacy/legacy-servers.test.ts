@@ -1,11 +1,11 @@
 import t, { type Test } from 'tap'
 import { legacyDialects } from '../../../adapters/cli/serve/parts.ts'
 import { connect } from '../../../adapters/client/connect.ts'
-import { dialect03, type Card03Options } from '../../../adapters/legacy/index.ts'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
+import { dialect03 } from '../../../adapters/legacy/index.ts'
+import type { Card03Options } from '../../../adapters/v03/card.ts'
 import { serve, type ServeOptions } from '../../../adapters/serve/serve.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { ask, OpenStream, sentEvents } from '../../fixtures/servers/http-agent.ts'
 import { reaches, start, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 import {
@@ -316,7 +316,7 @@ await t.test(
     const all = [WEBSOCKET_BINDING, ...defined]
     t.strictSame(await listed({ webSocketInCards: true }), [all, all, all])
     const { runtime } = start(t, { work: obedient })
-    const sockets = await serveWebSocket(runtime, { port: 0, dialects: [dialect03(runtime)] })
+    const sockets = await serve(runtime, { port: 0, dialects: [dialect03(runtime)], http: false })
     t.teardown(() => sockets.close())
     t.match(
       (await ask(new URL(AGENT_CARD_PATH, sockets.url.replace('ws', 'http')), { headers: { 'a2a-version': '0.3' } }))

@@ -1,7 +1,8 @@
 import * as sdk from '@a2a-js/sdk'
 import { LegacyRestTransport } from '@a2a-js/sdk/compat/v0_3/client'
 import t, { type Test } from 'tap'
-import { dialect03, type Dialect, type RestCall } from '../../../adapters/legacy/index.ts'
+import { dialect03 } from '../../../adapters/legacy/index.ts'
+import type { Dialect, RestCall } from '../../../adapters/json-rpc/dialect.ts'
 import { toError03 } from '../../../adapters/legacy/errors.ts'
 import { A2AError, ERRORS, isA2AError } from '../../../machines/protocol/errors.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
@@ -12,7 +13,6 @@ import {
   authRequired,
   data,
   inputRequired,
-  memoryStore,
   progress,
   reply,
   text,
@@ -21,6 +21,7 @@ import {
   type WorkFunction,
   type WorkGenerator
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { WebhookPost } from '../../../runtime/ports/webhook-sender.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { callDialect, streamDialect } from '../../fixtures/servers/dialect-calls.ts'
@@ -37,6 +38,7 @@ import {
   textOf,
   until
 } from '../../fixtures/runtime/runtime-helpers.ts'
+import { type ServedRuntime } from '../../../runtime/runtime-options.ts'
 
 /** Hands over one of each part; asks for input or an authorization when it is told to. */
 const work: WorkFunction = async ({ message, emit, ask }) => {
@@ -69,7 +71,7 @@ function startDialect(
   t: Test,
   options: Parameters<typeof start>[2] = {},
   works: WorkFunction | WorkGenerator = work
-): { runtime: Runtime; dialect: Dialect } {
+): { runtime: ServedRuntime; dialect: Dialect } {
   const negotiate = ({ message }: { message: Parameters<typeof textOf>[0] }) =>
     textOf(message) === 'hello' ? reply('hi') : accepted()
   const { runtime } = start(
@@ -211,7 +213,7 @@ await t.test('a message without kinds is answered without kinds, and with files 
     kind: undefined
   })
   t.match(
-    await answerOf(dialect, 'POST', '/v1/message:send', { message: bareMessage({ text: 'x' }) }),
+    await dataOf(dialect, 'POST', '/v1/message:send', { message: bareMessage({ text: 'x' }) }),
     { kind: undefined, status: { state: 'completed' } },
     'also by REST'
   )
@@ -537,7 +539,7 @@ const config03 = {
 const proto03 = { name: 'tasks/t/pushNotificationConfigs/p', pushNotificationConfig: config03.pushNotificationConfig }
 
 /** A runtime with webhooks, and what it was asked for. */
-function pushing(runtime: Runtime, configs: object[] = [config]) {
+function pushing(runtime: ServedRuntime, configs: object[] = [config]) {
   const asked: unknown[] = []
   const answering = (answer: object) => async (params: unknown) => (asked.push(params), answer)
   const operations = {
@@ -607,7 +609,7 @@ function rested(dialect: Dialect, verb: string, path: string, body?: unknown, qu
   return dialect.rest?.({ verb, path, query: new URLSearchParams(query), body })
 }
 
-async function answerOf(dialect: Dialect, verb: string, path: string, body?: unknown, query?: string): Promise<Json> {
+async function dataOf(dialect: Dialect, verb: string, path: string, body?: unknown, query?: string): Promise<Json> {
   const answer = rested(dialect, verb, path, body, query)
   if (!answer || answer.streaming) throw new TypeError(`${verb} ${path} has no answer.`)
   return answer.answer({}) as Promise<Json>
@@ -696,20 +698,20 @@ await t.test('the official client of 0.3 is served over REST', async t => {
 
 await t.test('REST also accepts messages in the form of JSON-RPC, and answers in that form', async t => {
   const { dialect } = startDialect(t)
-  const task = await answerOf(dialect, 'POST', '/v1/message:send', { message: message('ask') })
+  const task = await dataOf(dialect, 'POST', '/v1/message:send', { message: message('ask') })
   t.match(task, { kind: 'task', status: { state: 'input-required' } })
   t.strictSame(
     (await collect(eventsOf(dialect, 'POST', '/v1/message:stream', { message: message('hello') }))).map(briefly),
     ['message']
   )
-  const proto = await answerOf(dialect, 'GET', `/v1/tasks/${task.id}`)
+  const proto = await dataOf(dialect, 'GET', `/v1/tasks/${task.id}`)
   t.match(proto, {
     id: task.id,
     status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { role: 'ROLE_AGENT', content: [{ text: 'Well?' }] } },
     kind: undefined
   })
-  t.equal((await answerOf(dialect, 'GET', `/v1/tasks/${task.id}`, undefined, 'historyLength=0&x=y')).history, undefined)
-  t.match(await answerOf(dialect, 'POST', `/v1/tasks/${task.id}:cancel`), { status: { state: 'TASK_STATE_CANCELLED' } })
+  t.equal((await dataOf(dialect, 'GET', `/v1/tasks/${task.id}`, undefined, 'historyLength=0&x=y')).history, undefined)
+  t.match(await dataOf(dialect, 'POST', `/v1/tasks/${task.id}:cancel`), { status: { state: 'TASK_STATE_CANCELLED' } })
   for (const verb of ['GET', 'POST'])
     t.match(await collect(eventsOf(dialect, verb, `/v1/tasks/${task.id}:subscribe`)), [{ task: { id: task.id } }])
 })
@@ -737,17 +739,17 @@ await t.test('invalid input over REST is refused by field', async t => {
     [{ ...proto({}), configuration: { pushNotification: 5 } }, 'configuration.pushNotificationConfig']
   ]
   for (const [body, field] of rows) {
-    const error = await rejection(answerOf(dialect, 'POST', '/v1/message:send', body))
+    const error = await rejection(dataOf(dialect, 'POST', '/v1/message:send', body))
     t.match(error, { code: 'InvalidParams' }, JSON.stringify(body))
     t.ok(
       isA2AError(error) && error.violations.some(violation => violation.field.startsWith(field)),
       `${field} is named in ${error.message}`
     )
   }
-  t.match(await rejection(answerOf(dialect, 'GET', '/v1/tasks/x', undefined, 'historyLength=many')), {
+  t.match(await rejection(dataOf(dialect, 'GET', '/v1/tasks/x', undefined, 'historyLength=many')), {
     violations: [{ field: 'historyLength' }]
   })
-  t.match(await rejection(answerOf(dialect, 'GET', '/v1/tasks/%zz')), { code: 'TaskNotFound' })
+  t.match(await rejection(dataOf(dialect, 'GET', '/v1/tasks/%zz')), { code: 'TaskNotFound' })
   t.equal((await runtime.listTasks({})).totalSize, 0)
 })
 
@@ -762,31 +764,31 @@ await t.test('zero values of the proto count as absent', async t => {
     request: { messageId: 'p', role: 'ROLE_USER', content },
     configuration: { historyLength: 0, blocking: true }
   }
-  const { task } = await answerOf(dialect, 'POST', '/v1/message:send', body)
+  const { task } = await dataOf(dialect, 'POST', '/v1/message:send', body)
   t.match(task?.history, [{ content: [{ text: 'x' }, content[1], { data: { data: {} } }] }, {}])
 })
 
 await t.test('webhooks over REST have the form of the proto', async t => {
   const dialect = dialect03(pushing(startDialect(t).runtime).runtime)
   const path = '/v1/tasks/t/pushNotificationConfigs'
-  t.strictSame(await answerOf(dialect, 'POST', path, proto03), proto03)
+  t.strictSame(await dataOf(dialect, 'POST', path, proto03), proto03)
   t.strictSame(
-    await answerOf(dialect, 'POST', path, { parent: 'tasks/t', configId: 'p', config: proto03 }),
+    await dataOf(dialect, 'POST', path, { parent: 'tasks/t', configId: 'p', config: proto03 }),
     proto03,
     'as the proto asks for it'
   )
-  t.match(await rejection(answerOf(dialect, 'POST', path, { config: 1 })), {
+  t.match(await rejection(dataOf(dialect, 'POST', path, { config: 1 })), {
     violations: [{ field: 'pushNotificationConfig' }]
   })
-  t.match(await rejection(answerOf(dialect, 'POST', path)), { violations: [{ field: 'pushNotificationConfig' }] })
-  t.strictSame(await answerOf(dialect, 'GET', `${path}/p`), proto03)
-  t.strictSame(await answerOf(dialect, 'GET', path), { configs: [proto03] })
-  t.equal(await answerOf(dialect, 'DELETE', `${path}/p`), null)
+  t.match(await rejection(dataOf(dialect, 'POST', path)), { violations: [{ field: 'pushNotificationConfig' }] })
+  t.strictSame(await dataOf(dialect, 'GET', `${path}/p`), proto03)
+  t.strictSame(await dataOf(dialect, 'GET', path), { configs: [proto03] })
+  t.equal(await dataOf(dialect, 'DELETE', `${path}/p`), null)
   const nameless = dialect03({
     ...startDialect(t).runtime,
     getTaskPushNotificationConfig: async () => ({ ...config, id: undefined })
   } as unknown as Runtime)
-  t.match(await answerOf(nameless, 'GET', `${path}/p`), { name: `tasks/t/pushNotificationConfigs/` })
+  t.match(await dataOf(nameless, 'GET', `${path}/p`), { name: `tasks/t/pushNotificationConfigs/` })
 })
 
 /** Words of 1.0 that a client of 0.3 does not know. */
@@ -866,7 +868,7 @@ await t.test('there are no other routes', async t => {
     ['GET', '/acme/v1/tasks/x']
   ]
   for (const [verb, path] of rows) t.equal(rested(dialect, verb, path), undefined, `${verb} ${path}`)
-  t.match(await rejection(answerOf(dialect, 'GET', '/v1/card')), { code: 'UnsupportedOperation' })
+  t.match(await rejection(dataOf(dialect, 'GET', '/v1/card')), { code: 'UnsupportedOperation' })
 })
 
 await t.test('a card has the form of 0.3', t => {

@@ -2,15 +2,14 @@ import '../../fixtures/stores/needs-postgres.ts'
 import { randomBytes } from 'node:crypto'
 import { delimiter, join } from 'node:path'
 import t, { type Test } from 'tap'
+import { postgresStore, readPostgres, type PostgresOptions } from '../../../adapters/postgres/postgres.ts'
 import {
-  postgresStore,
-  readPostgres,
-  StorageError,
-  type PostgresClient,
-  type PostgresOptions,
   type PostgresPool,
-  type PostgresQuery
-} from '../../../adapters/postgres/postgres.ts'
+  type PostgresClient,
+  type PostgresQuery,
+  poolOf
+} from '../../../adapters/postgres/session/pool.ts'
+import { StorageError, checksumOf } from '../../../adapters/rows/damage.ts'
 import { findPostgres, type Machine } from '../../../adapters/postgres/programs.ts'
 import { PostgresReads } from '../../../adapters/postgres/read/reads.ts'
 import { READS } from '../../../adapters/postgres/read/statements.ts'
@@ -20,13 +19,11 @@ import {
   migratePostgres,
   POSTGRES_MIGRATIONS
 } from '../../../adapters/postgres/schema/migrate.ts'
-import { poolOf } from '../../../adapters/postgres/session/pool.ts'
 import { checkServer } from '../../../adapters/postgres/session/server-checks.ts'
 import { Session, type Prepared } from '../../../adapters/postgres/session/session.ts'
 import { binaryArray, shardOf } from '../../../adapters/postgres/write/row-shapes.ts'
 import { countTransitions } from '../../../adapters/postgres/write/transition-rows.ts'
 import { WRITE_ROWS } from '../../../adapters/postgres/write/write-groups.ts'
-import { checksumOf } from '../../../adapters/rows/damage.ts'
 import { openStore } from '../../../adapters/cli/serve/parts.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../../runtime/index.ts'
 import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'

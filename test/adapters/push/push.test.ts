@@ -391,7 +391,7 @@ await t.test('a hundred hanging receivers slow down neither the agent nor the ot
   const { runtime, clock } = start(
     t,
     { work: async ({ ask }) => ({ artifact: JSON.stringify(await ask(inputRequired('Which?'))) }) },
-    { push: webhooks({ allowLoopback: true }), limits: { webhooksPerTask: 200 } }
+    { push: webhooks({ allowLoopback: true }), limits: { advanced: { webhooksPerTask: 200 } } }
   )
   const { id: taskId } = taskIn(await runtime.sendMessage(say('go', {}, { taskPushNotificationConfig: { url: good } })))
   for (let n = 0; n < 100; n += 1)

@@ -6,9 +6,10 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { metricsText, serveMetrics } from '../../../adapters/serve/serve-metrics.ts'
-import { createRuntime, defineAgent, failed, inputRequired, memoryStore, textOf } from '../../../runtime/index.ts'
+import { createRuntime, defineAgent, failed, inputRequired, textOf } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
-import type { Runtime } from '../../../runtime/runtime.ts'
+import type { Runtime } from '../../../runtime/runtime-options.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { Counters } from '../../../runtime/telemetry/counters.ts'
 import { EventLoopDelay } from '../../../runtime/telemetry/event-loop-delay.ts'
@@ -247,7 +248,7 @@ await t.test('connections count those that are open now', async t => {
 
 await t.test('waiting webhooks and the results of posts are counted', async t => {
   const push = receivers()
-  const { runtime, clock } = start(t, { work: told }, { push, limits: { webhookTriesMs: 1 } })
+  const { runtime, clock } = start(t, { work: told }, { push, limits: { advanced: { webhookTriesMs: 1 } } })
   const url = (name: string) => `https://${name}.example/`
   const answers: Record<string, number> = { [url('bad')]: 400, [url('gone')]: 410, [url('down')]: 503 }
   push.answer = ({ url }) => ({ status: answers[url] ?? 204 })

@@ -18,7 +18,8 @@ import {
   type AnyActorRef,
   type Subscribable
 } from 'xstate'
-import { agentTests, planFor, proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { agentTests, proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { planFor } from '../../../adapters/testing/plan/plan.ts'
 import { modelWith } from '../../../adapters/testing/plan/acted-model.ts'
 import type { Property } from '../../../machines/properties/properties.ts'
 import {

@@ -11,7 +11,8 @@ import {
   type AnyActorRef,
   type DoneActorEvent
 } from 'xstate'
-import { planFor, proveAgent, proveChart, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { planFor } from '../../../adapters/testing/plan/plan.ts'
+import { proveAgent, proveChart, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
 import { agentTests } from '../../../adapters/testing/agent-tests.ts'
 import { modelOf } from '../../../adapters/testing/plan/model.ts'
 import type { ChartMove } from '../../../adapters/testing/plan/moves.ts'
@@ -360,7 +361,7 @@ await t.test('what a chart sends itself is delivered', async t => {
         'it hears itself': 'proved'
       })
       t.match(
-        proveChart(work, { 'it never explodes': never('exploded') }, { events: [] }).verdicts,
+        (await proveChart(work, { 'it never explodes': never('exploded') }, { events: [] })).verdicts,
         [{ outcome: 'confirmed' }],
         'also of the chart alone'
       )
@@ -659,7 +660,7 @@ await t.test('an actor ends once', async t => {
   }
   const cases = { results: { a: { done: 1, fails: new Error('a') }, b: { done: 2, fails: new Error('b') } } }
   t.match(found(await proveAgent(agentOf(work, properties), { cases })), wanted)
-  const { verdicts } = proveChart(
+  const { verdicts } = await proveChart(
     work,
     { 'b ends before all is done': precedes(done('b'), 'done') },
     { events: ['a', 'b'].map(id => ({ type: `xstate.done.actor.${id}` })) }

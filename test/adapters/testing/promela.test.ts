@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { promelaOf, proveAgent } from '../../../adapters/testing/index.ts'
+import { promelaOf } from '../../../adapters/testing/proof/prove.ts'
+import { proveAgent } from '../../../adapters/testing/index.ts'
 import { formulaOf } from '../../../adapters/testing/proof/promela.ts'
 import { defineAgent, fromPromise, propertiesOf, setupWork } from '../../../runtime/index.ts'
 import { generatedAgents } from '../../fixtures/charts/generated-charts.ts'

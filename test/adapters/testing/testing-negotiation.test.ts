@@ -1,6 +1,8 @@
 import t from 'tap'
 import { z } from 'zod'
-import { agentTests, describeBargainMove, planFor, testAgent, type Cases } from '../../../adapters/testing/index.ts'
+import { agentTests, testAgent, type Cases } from '../../../adapters/testing/index.ts'
+import { describeBargainMove } from '../../../adapters/testing/negotiation/model.ts'
+import { planFor } from '../../../adapters/testing/plan/plan.ts'
 import { walkBargain } from '../../../adapters/testing/negotiation/run.ts'
 import { DRIVERS } from '../../../adapters/testing/run/drivers.ts'
 import {

@@ -2,22 +2,15 @@ import t from 'tap'
 import { z } from 'zod'
 import { and, assign, createMachine, emit, fromCallback, fromPromise, not, setup } from 'xstate'
 import { SQLITE_PACKAGE } from '../../../adapters/storage/driver.ts'
-import { agentTests, type AgentTestOptions } from '../../../adapters/testing/agent-tests.ts'
+import { agentTests, type AgentTestOptions, explainFailure } from '../../../adapters/testing/agent-tests.ts'
 import { CoverageLog } from '../../../adapters/testing/coverage.ts'
-import {
-  chartMermaid,
-  chartOf,
-  explainFailure,
-  planFor,
-  testAgent,
-  VirtualClock,
-  type Cases,
-  type Path
-} from '../../../adapters/testing/index.ts'
-import { guardBorders, payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
+import { chartMermaid } from '../../../adapters/drawing/mermaid.ts'
+import { chartOf, planFor, type Path, planWith } from '../../../adapters/testing/plan/plan.ts'
+import { testAgent, type Cases } from '../../../adapters/testing/index.ts'
+import { VirtualClock } from '../../../adapters/testing/run/virtual-clock.ts'
+import { type PathKind, guardBorders } from '../../../adapters/testing/plan/cases.ts'
+import { payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
 import { madeCases } from '../../../adapters/testing/plan/made-cases.ts'
-import { planWith } from '../../../adapters/testing/plan/plan.ts'
-import type { PathKind } from '../../../adapters/testing/plan/graph.ts'
 import { walkChart } from '../../../adapters/testing/run/chart-run.ts'
 import { allDrivers, availableDrivers } from '../../../adapters/testing/run/drivers.ts'
 import { walk } from '../../../adapters/testing/run/path-run.ts'
@@ -26,7 +19,7 @@ import { StubActors } from '../../../adapters/testing/run/stub-actors.ts'
 import countdown from '../../../examples/countdown.ts'
 import {
   accepted,
-  answerOf,
+  dataOf,
   artifact,
   defineAgent,
   negotiation,
@@ -133,11 +126,11 @@ await t.test('steered messages reach a working chart, and queued ones are no ste
     initial: 'on',
     states: { on: { on: { 'message.received': 'off' } }, off: { type: 'final' } }
   })
-  const steered = await planFor(agentWith(work, { messages: 'steer' }))
+  const steered = await planFor(agentWith(work, { messages: 'deliver' }))
   t.ok(
     steered.paths.some(({ name }) => name === 'opened by "start", then the client says "an answer", which is its end')
   )
-  await testAgent(someWalks(t), agentWith(work, { messages: 'steer' }), {
+  await testAgent(someWalks(t), agentWith(work, { messages: 'deliver' }), {
     drivers: ['in process', 'in process, killed before every step']
   })
   const queued = await planFor(agentWith(work, { messages: 'queue' }))
@@ -685,7 +678,7 @@ await t.test("answers are read by their questions' schemas, and refused by them"
         tags: 'input-required',
         meta: { prompt: 'How long?', schema: size },
         on: {
-          'message.received': { target: 'waiting', actions: assign({ size: ({ event }) => answerOf(event, size) }) }
+          'message.received': { target: 'waiting', actions: assign({ size: ({ event }) => dataOf(event, size) }) }
         }
       },
       waiting: {
@@ -895,8 +888,8 @@ await t.test('generated values take guards on numbers both ways', async t => {
   })
   const work = setupWork({
     guards: {
-      isAdult: ({ event }) => answerOf(event as never, schema).age >= 18,
-      isHoused: ({ event }) => Number(answerOf(event as never, schema).home?.rooms) > 3
+      isAdult: ({ event }) => dataOf(event as never, schema).age >= 18,
+      isHoused: ({ event }) => Number(dataOf(event as never, schema).home?.rooms) > 3
     }
   }).createMachine({
     initial: 'asking',

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { ERRORS } from '../../../machines/protocol/errors.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
-import type { Limits } from '../../../runtime/access/limits.ts'
+import type { LimitChanges } from '../../../runtime/access/limits.ts'
 import { errorReply, threeTasks, type ThreeTasks } from '../../fixtures/protocol/bad-input-agent.ts'
 import {
   badFrames,
@@ -32,7 +32,7 @@ import { eventIn, JsonSocket, obedient, serve, type ServedAgent } from '../../fi
 type Prepared = ServedAgent & ThreeTasks
 
 /** An agent with three tasks: one that works, one that has ended and one that asks. */
-async function prepared(t: Test, limits: Partial<Limits> = {}): Promise<Prepared> {
+async function prepared(t: Test, limits: LimitChanges = {}): Promise<Prepared> {
   const agent = await serve(t, { work: obedient }, { limits })
   return { ...agent, ...(await threeTasks(agent.runtime)) }
 }
@@ -294,7 +294,7 @@ function tooManyCalls(id: number): unknown {
 }
 
 await t.test('calls over the limit are refused one by one, and accepted after others end', async t => {
-  const agent = await prepared(t, { callsPerConnection: 2 })
+  const agent = await prepared(t, { advanced: { callsPerConnection: 2 } })
   const client = await JsonSocket.open(t, agent.url)
   for (let round = 0; round < 3; round += 1) {
     const contextId = `round-${round}`
@@ -321,7 +321,7 @@ await t.test('calls over the limit are refused one by one, and accepted after ot
 })
 
 await t.test('streams over the limit are refused one by one, and accepted after others end', async t => {
-  const agent = await prepared(t, { streamsPerConnection: 2 })
+  const agent = await prepared(t, { advanced: { streamsPerConnection: 2 } })
   const client = await JsonSocket.open(t, agent.url)
   for (let round = 0; round < 3; round += 1) {
     const streams = [1, 2].map(() => client.request('SubscribeToTask', { id: agent.working.id }))
@@ -339,7 +339,7 @@ await t.test('streams over the limit are refused one by one, and accepted after 
 })
 
 await t.test("a message over the runtime's limit closes with 1009, and deeper JSON is refused", async t => {
-  const { url } = await serve(t, { work: obedient }, { limits: { messageBytes: 1000, jsonDepth: 3 } })
+  const { url } = await serve(t, { work: obedient }, { limits: { messageBytes: 1000, advanced: { jsonDepth: 3 } } })
   const client = await JsonSocket.open(t, url)
   t.match(await client.call('GetTask', { id: 'x', a: [[]] }), { error: { code: -32001 } })
   t.match(await client.call('GetTask', { id: 'x', a: [[[]]] }), {

@@ -3,7 +3,8 @@ import { createServer, type Server } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
-import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
+import { inspect } from '../../../adapters/inspector/index.ts'
+import { serve as serveRuntime } from '../../../adapters/serve/serve.ts'
 import { attach } from '../../../adapters/websocket/attach.ts'
 import { ReadPause } from '../../../adapters/websocket/frame-limits.ts'
 import { READER_STALL_MS } from '../../../adapters/entry/connection.ts'
@@ -13,7 +14,7 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Authenticate, Principal } from '../../../runtime/access/authentication.ts'
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import { artifact, reply } from '../../../runtime/authoring/words.ts'
-import type { Runtime } from '../../../runtime/runtime.ts'
+import { type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket } from '../../fixtures/servers/raw-socket.ts'
@@ -261,12 +262,12 @@ await t.test('activated extensions are named beside each result, and generations
 await t.test("a disconnected client's calls and streams are aborted", async t => {
   const { runtime } = start(t, { work: obedient })
   const signals: (AbortSignal | undefined)[] = []
-  const watched: Runtime = {
+  const watched: ServedRuntime = {
     ...runtime,
     sendMessage: (params, call) => (signals.push(call?.signal), runtime.sendMessage(params, call)),
     subscribeToTask: (params, call) => (signals.push(call?.signal), runtime.subscribeToTask(params, call))
   }
-  const served = await serveWebSocket(watched, { port: 0 })
+  const served = await serveRuntime(watched, { port: 0, http: false })
   t.teardown(() => served.close())
   const task = await open(runtime, 'wait')
   const client = await JsonSocket.open(t, served.url)
@@ -295,7 +296,7 @@ await t.test('a stream that ignores its cancellation ends at its next event', as
       isOver = true
     }
   }
-  const served = await serveWebSocket({ ...runtime, sendStreamingMessage: deaf }, { port: 0 })
+  const served = await serveRuntime({ ...runtime, sendStreamingMessage: deaf }, { port: 0, http: false })
   t.teardown(() => served.close())
   const client = await JsonSocket.open(t, served.url)
   const id = client.request('SendStreamingMessage', say('hello'))
@@ -391,7 +392,8 @@ await t.test('an unexpected error in a handshake gives 500 without its text, and
       throw new Error('s3cret')
     }
   }
-  const served = await serveWebSocket({ ...runtime, settings }, { port: 0 })
+  const broken: ServedRuntime = { ...runtime, settings }
+  const served = await serveRuntime(broken, { port: 0, http: false })
   t.teardown(() => served.close())
   const { status, body } = await answered(t, served.url, ['Origin: https://app.example'])
   t.equal(status, 500)
@@ -545,7 +547,7 @@ async function observed(t: Test, definition: Parameters<typeof serve>[1]) {
   server.on('connection', socket => sockets.push(socket))
   await listening(t, server)
   return {
-    ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30, hastyTurns: Infinity } }, { server })),
+    ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30, advanced: { hastyTurns: Infinity } } }, { server })),
     sockets
   }
 }
@@ -645,42 +647,44 @@ async function listening(t: Test, server: Server): Promise<string> {
   return `ws://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-await t.test('a server needs either a port or a server', async t => {
+await t.test('serve takes either a port of its own, with what belongs to it, or the server of an app', async t => {
   const { runtime } = start(t, { work: echo })
-  await t.rejects(
-    serveWebSocket(runtime, { port: 0, server: createServer() }),
-    new TypeError('Give serveWebSocket either a port, or the server of your app.')
-  )
+  const ofOwnPort = { port: 0, host: '127.0.0.1', http: true, inspector: inspect() }
+  for (const [name, value] of Object.entries(ofOwnPort))
+    await t.rejects(
+      serveRuntime(runtime, { [name]: value, server: createServer() }),
+      new TypeError(`Give serve either ${name}, or the server of your app, which has its own.`)
+    )
 })
 
 await t.test('without a port a server listens on the first free one from 4242 to 4261', async t => {
   const { runtime } = start(t, { work: echo })
-  const first = await serveWebSocket(runtime)
+  const first = await serveRuntime(runtime, { http: false })
   t.teardown(() => first.close())
   t.ok(Number(new URL(first.url).port) >= 4242)
   // Other tests may use the ports of 127.0.0.1. Only Linux and Windows have the other loopback addresses.
   if (process.platform === 'darwin') return
   const host = '127.0.77.1'
   for (let port = 4242; port <= 4261; port += 1) {
-    const served = await serveWebSocket(runtime, { host })
+    const served = await serveRuntime(runtime, { host, http: false })
     t.teardown(() => served.close())
     t.equal(served.url, `ws://${host}:${port}/`)
   }
-  await t.rejects(serveWebSocket(runtime, { host }), { code: 'EADDRINUSE' })
-  await t.rejects(serveWebSocket(runtime, { host, port: 4242 }), { code: 'EADDRINUSE' })
+  await t.rejects(serveRuntime(runtime, { host, http: false }), { code: 'EADDRINUSE' })
+  await t.rejects(serveRuntime(runtime, { host, port: 4242, http: false }), { code: 'EADDRINUSE' })
 })
 
 await t.test('only loopback addresses are bound without authenticate', async t => {
   const { runtime } = start(t, { work: echo })
   for (const host of ['0.0.0.0', '::', 'agent.example', '192.0.2.1', '128.0.0.1', '127.evil.example', '']) {
     await t.rejects(
-      serveWebSocket(runtime, { port: 0, host }),
+      serveRuntime(runtime, { port: 0, host, http: false }),
       { name: 'TypeError', message: /Without authenticate anyone could use the agent/ },
       host
     )
   }
   for (const host of ['localhost', '127.0.0.1']) {
-    const served = await serveWebSocket(runtime, { port: 0, host })
+    const served = await serveRuntime(runtime, { port: 0, host, http: false })
     t.teardown(() => served.close())
   }
 })
@@ -714,14 +718,14 @@ await t.test('the url has the real port and the path, and an IPv6 address in bra
 
 await t.test('a port in use rejects, and leaves nothing open', async t => {
   const { url, runtime, clock } = await serve(t, { work: obedient })
-  await t.rejects(serveWebSocket(runtime, { port: Number(new URL(url).port) }), { code: 'EADDRINUSE' })
+  await t.rejects(serveRuntime(runtime, { port: Number(new URL(url).port), http: false }), { code: 'EADDRINUSE' })
   t.equal(clock.pending, 1, 'the heartbeat of the first server alone')
 })
 
 await t.test('a server that does not listen yet is refused with an explanation', async t => {
   const { runtime, clock } = start(t, { work: echo })
   const server = createServer()
-  await t.rejects(serveWebSocket(runtime, { server }), { name: 'TypeError', message: /listen/ })
+  await t.rejects(serveRuntime(runtime, { server }), { name: 'TypeError', message: /listen/ })
   t.equal(server.listenerCount('upgrade'), 0)
   t.equal(clock.pending, 0)
 })
@@ -772,7 +776,7 @@ await t.test('close informs the clients, frees the port, may be called twice, an
   t.match(await runtime.sendMessage(say('red', { taskId: task.id })), {
     task: { status: { state: 'TASK_STATE_COMPLETED' } }
   })
-  const again = await serveWebSocket(runtime, { port: Number(new URL(url).port) })
+  const again = await serveRuntime(runtime, { port: Number(new URL(url).port), http: false })
   t.teardown(() => again.close())
   await roundTrip(await JsonSocket.open(t, again.url))
 })
@@ -913,7 +917,7 @@ await t.test('a connection stays open if it drains anything in 30 seconds', asyn
 })
 
 await t.test('frames over the rate are refused, and close with 4429 in the third second running', async t => {
-  const { url, clock, commits } = await serve(t, { work: obedient }, { limits: { framesPerSecond: 3 } })
+  const { url, clock, commits } = await serve(t, { work: obedient }, { limits: { advanced: { framesPerSecond: 3 } } })
   const client = await JsonSocket.open(t, url)
   const second = async (frames: number) => {
     clock.increment(1000)

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { toRequestHandler, whileConnected } from '../../../adapters/a2a-sdk/index.ts'
 import { grpcCaller } from '../../../adapters/conformance/callers/grpc-caller.ts'
 import { grpcErrors } from '../../../adapters/grpc/index.ts'
-import type { Runtime } from '../../../runtime/runtime.ts'
+import type { Runtime } from '../../../runtime/runtime-options.ts'
 import type { Binding } from '../binding.ts'
 
 /** The official gRPC server (§10) on our actors, called by @grpc/grpc-js. */

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { AgentCard as SdkCard, verifyAgentCardSignature } from '@a2a-js/sdk'
-import { cardSigner, cardVerifier, type CardVerifierOptions } from '../../../adapters/cards/index.ts'
+import { cardSigner, cardVerifier } from '../../../adapters/auth/index.ts'
+import type { CardVerifierOptions } from '../../../adapters/auth/card-verifier.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { AgentCardSchema, type AgentCard } from '../../../machines/protocol/card.ts'
 import { decode } from '../../../machines/protocol/codec/decode.ts'

@@ -1,6 +1,6 @@
 import { textOf } from '../../../runtime/authoring/words.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
-import { artifactToRefine, refined } from '../../../runtime/work/refining.ts'
+import { refined } from '../../../runtime/work/refining.ts'
 import { row, type Row } from '../row.ts'
 
 /** Draws what a message names (`draw dog.png`), and refines what was drawn before. */
@@ -14,7 +14,7 @@ const work: WorkFunction = async work => {
         parts: [{ text: name }]
       }
     }
-  return { artifact: refined(await artifactToRefine(work, { what: 'picture' }), 'red') }
+  return { artifact: refined(await work.artifactToRefine({ what: 'picture' }), 'red') }
 }
 
 /** What follows up on tasks of a context. */

@@ -1,4 +1,4 @@
-import { serve as serveHttp } from '../../../adapters/serve/serve.ts'
+import { serve } from '../../../adapters/serve/serve.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { brief, say, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { obedientAgent } from '../agent.ts'
@@ -21,7 +21,7 @@ export const security: readonly Row[] = [
     'In production there is TLS, added by the operator; without authenticate only loopback is served',
     async t => {
       const { runtime } = start(t, obedientAgent().definition)
-      await t.rejects(serveHttp(runtime, { port: 0, host: '0.0.0.0' }), TypeError)
+      await t.rejects(serve(runtime, { port: 0, host: '0.0.0.0' }), TypeError)
     },
     APP_AUTHENTICATES
   ),

@@ -226,7 +226,7 @@ export const sendMessage: readonly Row[] = [
       const message = userMessage('x')
       const ids = async (open: typeof client.task) => [(await open('x', message)).id, (await open('x', message)).id]
       t.equal(new Set(await ids(client.task)).size, 2)
-      const once = await (await serve(t, { dedupe: true })).open()
+      const once = await (await serve(t, { deduplicate: true })).open()
       t.equal(new Set(await ids(once.task)).size, 1)
     }
   ),

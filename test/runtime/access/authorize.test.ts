@@ -5,7 +5,7 @@ import { toWireError } from '../../../machines/protocol/wire-errors.ts'
 import type { AuthorizationRequest, Authorize } from '../../../runtime/access/authentication.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import { authRequired } from '../../../runtime/authoring/questions.ts'
-import type { Runtime, RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { Runtime, RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
@@ -139,7 +139,10 @@ await t.test('a reason is sent to the client, and an empty one is omitted', asyn
 
 await t.test('an authorize that times out refuses all requests with Overloaded, and nothing is read', async t => {
   const { store, calls } = watchedStore()
-  const { runtime, log, clock } = locked(t, () => new Promise(() => {}), { store, limits: { accessMs: 500 } })
+  const { runtime, log, clock } = locked(t, () => new Promise(() => {}), {
+    store,
+    limits: { advanced: { accessMs: 500 } }
+  })
   const before = calls()
   for (const [operation, , call] of served) {
     const refused = rejection(call(runtime, anna))

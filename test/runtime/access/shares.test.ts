@@ -1,8 +1,9 @@
 import t from 'tap'
 import { limitsWith, type LimitChanges } from '../../../runtime/access/limits.ts'
 import { SharedLimit, unfinishedBytes, sharerKeyOf } from '../../../runtime/access/shares.ts'
-import { inputRequired, memoryStore } from '../../../runtime/index.ts'
-import type { Runtime } from '../../../runtime/runtime.ts'
+import { inputRequired } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { Runtime } from '../../../runtime/runtime-options.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { open, rejection, rest, say, start, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -73,12 +74,12 @@ await t.test('a message fits into a share of the unfinished bytes, whatever the 
 
 await t.test('a share is a fraction of the whole', t => {
   for (const name of ['principalShare', 'tenantShare'] as const) {
-    t.equal(limitsWith({ [name]: 1 })[name], 1)
-    t.throws(() => limitsWith({ [name]: 1.1 }), {
+    t.equal(limitsWith({ advanced: { [name]: 1 } })[name], 1)
+    t.throws(() => limitsWith({ advanced: { [name]: 1.1 } }), {
       name: 'RangeError',
-      message: `limits.${name} has to be a part from 0 to 1, not 1.1. Leave it out for the default.`
+      message: `limits.advanced.${name} has to be a part from 0 to 1, not 1.1. Leave it out for the default.`
     })
-    t.throws(() => limitsWith({ [name]: 0 }), { name: 'RangeError' })
+    t.throws(() => limitsWith({ advanced: { [name]: 0 } }), { name: 'RangeError' })
   }
   t.match(limitsWith(), { liveContexts: 10_000, principalShare: 0.25, tenantShare: 0.5 })
   t.end()
@@ -117,7 +118,11 @@ await t.test('the live contexts of one principal', async t => {
   })
 
   await t.test('have the configured share', async t => {
-    const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 2, principalShare: 1 } })
+    const { runtime } = start(
+      t,
+      { work: steeredWork().work },
+      { limits: { liveContexts: 2, advanced: { principalShare: 1 } } }
+    )
     for (const _ of [1, 2]) await opened(runtime, ANNA)
     t.match(await rejection(opened(runtime, ANNA)), overShare('perPrincipal', 2))
   })
@@ -199,7 +204,7 @@ await t.test('the live contexts of unidentified callers', async t => {
 
 await t.test('the bytes of live contexts', async t => {
   /** Four fit in all, one in each share. */
-  const LIMITS = { liveBytes: 400_000, messageBytes: 100_000 }
+  const LIMITS = { messageBytes: 100_000, advanced: { liveBytes: 400_000 } }
   const LARGE = 'x'.repeat(60_000)
   const large = (runtime: Runtime, call: object, contextId?: string) =>
     open(runtime, LARGE, contextId === undefined ? {} : { contextId }, call)
@@ -288,7 +293,11 @@ await t.test('the bytes of live contexts', async t => {
     await before.runtime.close()
     asked.length = 0
     gone = String(ids[5])
-    const after = start(t, { work: painter() }, { store: kept, limits: { liveBytes: 880_000, messageBytes: 100_000 } })
+    const after = start(
+      t,
+      { work: painter() },
+      { store: kept, limits: { messageBytes: 100_000, advanced: { liveBytes: 880_000 } } }
+    )
     const states = []
     t.equal(
       (await after.runtime.sendMessage(say('red', { taskId: String(ids[1]) }), ANNA).then(taskIn)).status.state,
@@ -327,7 +336,7 @@ await t.test('the bytes of live contexts', async t => {
       sizes.every(size => size > 60_000),
       'the charts keep their messages'
     )
-    const after = start(t, { work: chart }, { store: kept, limits: { ...LIMITS, idleContexts: 1 } })
+    const after = start(t, { work: chart }, { store: kept, limits: { ...LIMITS, advanced: { idleContexts: 1 } } })
     for (const { id } of tasks)
       t.equal((await after.runtime.cancelTask({ id }, ANNA)).status.state, 'TASK_STATE_CANCELED')
   })

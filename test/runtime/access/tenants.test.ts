@@ -9,7 +9,7 @@ import type { TenantOptions } from '../../../runtime/access/tenants.ts'
 import { progress, reply } from '../../../runtime/authoring/words.ts'
 import { jitter } from '../../../runtime/primitives/event-loop.ts'
 import { TwoGenerationCache } from '../../../runtime/primitives/collections.ts'
-import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { lastingStore } from '../../fixtures/runtime/lives.ts'
@@ -314,7 +314,7 @@ await t.test('quotas', async t => {
 
   await t.test('count open tasks after a restart without loading them, and of passivated contexts', async t => {
     const store = lastingStore()
-    const first = served(t, { store, limits: { idleContexts: 1 } })
+    const first = served(t, { store, limits: { advanced: { idleContexts: 1 } } })
     for (const call of [anna, anna, { ...anna, tenant: 'x' }, bob]) {
       const { id } = await open(first.runtime, 'ask', {}, call)
       await reaches(first.runtime, id, 'input-required', call)

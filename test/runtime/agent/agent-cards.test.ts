@@ -99,7 +99,11 @@ await t.test('a card that times out is Overloaded, and the next request builds i
   for (const [name, make] of Object.entries(makers)) {
     made = 0
     const { definition, options } = make(new Promise<never>(() => {}))
-    const { runtime, clock, log } = start(t, { work: echo, ...definition }, { ...options, limits: { accessMs: 500 } })
+    const { runtime, clock, log } = start(
+      t,
+      { work: echo, ...definition },
+      { ...options, limits: { advanced: { accessMs: 500 } } }
+    )
     const refused = rejection(runtime.getExtendedAgentCard({}, anna))
     await rest()
     clock.increment(499)

@@ -28,12 +28,12 @@ await t.test(
       defineAgent({
         card,
         work: chart,
-        messages: 'steer',
+        messages: 'deliver',
         restart: { type: 'transient', intensity: 3 },
         cancelGraceMs: 0
       }),
       {
-        messages: 'steer',
+        messages: 'deliver',
         restart: { type: 'transient', intensity: 3, periodMs: 5000 },
         cancelGraceMs: 0
       }
@@ -70,28 +70,28 @@ await t.test('work is a function, possibly async, or an async generator, but no 
 })
 
 await t.test('steered messages need a statechart, since a function cannot say what it accepts', async t => {
-  const steer = { card, messages: 'steer' } as const
+  const delivering = { card, messages: 'deliver' } as const
   const message =
-    "messages: 'steer' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
-  t.throws(() => defineAgent({ ...steer, work: echo }), { name: 'TypeError', message })
+    "messages: 'deliver' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
+  t.throws(() => defineAgent({ ...delivering, work: echo }), { name: 'TypeError', message })
   t.throws(
     () =>
       defineAgent({
-        ...steer,
+        ...delivering,
         work: async function* () {
           yield progress('x')
         }
       }),
     { name: 'TypeError', message }
   )
-  t.doesNotThrow(() => defineAgent({ ...steer, work: chart }))
+  t.doesNotThrow(() => defineAgent({ ...delivering, work: chart }))
 })
 
 await t.test('an unknown message policy is refused with the known ones', async t => {
   for (const wrong of ['', 'Queue', 'drop', null, true, 3]) {
     t.throws(() => defineAgent({ card, work: chart, messages: wrong as never }), {
       name: 'TypeError',
-      message: `messages has to be 'reject', 'steer' or 'queue', not ${String(wrong)}.`
+      message: `messages has to be 'reject', 'deliver' or 'queue', not ${String(wrong)}.`
     })
   }
 })

@@ -1,15 +1,8 @@
 import t from 'tap'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { AgentExtension } from '../../../machines/protocol/card.ts'
-import {
-  accepted,
-  defineAgent,
-  inputRequired,
-  memoryStore,
-  reply,
-  setupWork,
-  type Runtime
-} from '../../../runtime/index.ts'
+import { accepted, defineAgent, inputRequired, reply, setupWork, type Runtime } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import {
   collect,

@@ -7,7 +7,6 @@ import {
   accepted,
   authRequired,
   inputRequired,
-  memoryStore,
   negotiation,
   progress,
   reply,
@@ -16,6 +15,7 @@ import {
   type Runtime,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import {
   closed,
@@ -192,7 +192,11 @@ await t.test('the journal of restarted work is read once, and not if over the li
     return kept.readJournal(...given)
   }
   const life = (restoredBytes: number) =>
-    start(t, { work: asking }, { store: { ...kept, readJournal, close: async () => {} }, limits: { restoredBytes } })
+    start(
+      t,
+      { work: asking },
+      { store: { ...kept, readJournal, close: async () => {} }, limits: { advanced: { restoredBytes } } }
+    )
   const first = life(100_000)
   const { id: taskId } = taskIn(await first.runtime.sendMessage(saying('go', { contextId: 'c' })))
   t.match(taskIn(await first.runtime.sendMessage(say('go', { contextId: 'c' }))).status, {
@@ -256,7 +260,7 @@ function chart(gate: Promise<void>) {
 
 await t.test("a chart's events have the details of answers and steered messages", async t => {
   const gate = deferred()
-  const { runtime } = start(t, { work: chart(gate.promise), messages: 'steer' })
+  const { runtime } = start(t, { work: chart(gate.promise), messages: 'deliver' })
   const { id: taskId } = await open(runtime)
   await reaches(runtime, taskId, 'working')
   for (const request of [saying('a', { taskId }), say('b', { taskId })]) await runtime.sendMessage(atOnce(request))

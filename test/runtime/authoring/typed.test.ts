@@ -5,15 +5,12 @@ import { answerSchemaOf } from '../../../adapters/client/messages.ts'
 import { ANSWER_SCHEMA, INPUT_EXTENSION } from '../../../machines/protocol/uris.ts'
 import {
   accepted,
-  answerOf,
+  dataOf,
   authRequired,
   createRuntime,
   data,
-  dataOf,
   defineAgent,
   inputRequired,
-  isA2AError,
-  memoryStore,
   progress,
   reply,
   setupWork,
@@ -21,9 +18,11 @@ import {
   typed,
   type AgentDefinition,
   type AuthorizationReceived,
-  type QuestionOptions,
   type StandardSchema
 } from '../../../runtime/index.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { QuestionOptions } from '../../../runtime/authoring/questions.ts'
 import { jsonSchemaOf } from '../../../runtime/authoring/input-schema.ts'
 import { lives } from '../../fixtures/runtime/lives.ts'
 import {
@@ -43,6 +42,7 @@ import {
   userMessage
 } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
+import { servedRuntime } from '../../../runtime/runtime-options.ts'
 
 const card = { name: 'A' }
 const size = z.enum(['small', 'large'])
@@ -224,7 +224,7 @@ function barista(heard: unknown[] = [], schema: StandardSchema<'small' | 'large'
   const login = z.object({ account: z.string() })
   return setupWork({
     types: { context: typed<{ size: string; account: string }>(), events: typed<AuthorizationReceived>() },
-    guards: { isLarge: ({ event }) => event.type === 'message.received' && answerOf(event, schema) === 'large' },
+    guards: { isLarge: ({ event }) => event.type === 'message.received' && dataOf(event, schema) === 'large' },
     actions: { note: ({ event }) => void heard.push('answer' in event ? event.answer : event.type) }
   }).createMachine({
     context: { size: '', account: '' },
@@ -238,9 +238,9 @@ function barista(heard: unknown[] = [], schema: StandardSchema<'small' | 'large'
             {
               guard: 'isLarge',
               target: 'paying',
-              actions: ['note', assign({ size: ({ event }) => answerOf(event, schema) })]
+              actions: ['note', assign({ size: ({ event }) => dataOf(event, schema) })]
             },
-            { target: 'done', actions: ['note', assign({ size: ({ event }) => answerOf(event, schema) })] }
+            { target: 'done', actions: ['note', assign({ size: ({ event }) => dataOf(event, schema) })] }
           ]
         }
       },
@@ -250,7 +250,7 @@ function barista(heard: unknown[] = [], schema: StandardSchema<'small' | 'large'
         on: {
           'authorization.received': {
             target: 'done',
-            actions: ['note', assign({ account: ({ event }) => answerOf(event, login).account })]
+            actions: ['note', assign({ account: ({ event }) => dataOf(event, login).account })]
           },
           'message.received': { target: 'done', actions: 'note' }
         }
@@ -317,7 +317,7 @@ await t.test('a chart that asks with a schema', async t => {
         asking: {
           tags: 'input-required',
           meta: { prompt: 'How many?', schema: byHand },
-          on: { 'message.received': { target: 'done', actions: assign({ n: ({ event }) => answerOf(event, byHand) }) } }
+          on: { 'message.received': { target: 'done', actions: assign({ n: ({ event }) => dataOf(event, byHand) }) } }
         },
         done: { type: 'final' }
       },
@@ -415,11 +415,11 @@ await t.test("a message's data is its first data part or its text, with errors b
     20
   )
   t.match(
-    failing(() => answerOf({ type: 'authorization.received', data: 'x' }, byHand)),
+    failing(() => dataOf({ type: 'authorization.received', data: 'x' }, byHand)),
     { fields: ['data.n'] }
   )
   t.equal(
-    answerOf({ type: 'message.received', message: userMessage('7') }, byHand),
+    dataOf({ type: 'message.received', message: userMessage('7') }, byHand),
     7,
     'a chart may run without a runtime'
   )
@@ -549,7 +549,9 @@ await t.test('an agent with a schema for its messages', async t => {
         logger: recordingLogger().logger
       })
       t.teardown(() => runtime.close())
-      return runtime.agentCard([]).capabilities.extensions?.filter(({ uri }) => uri === INPUT_EXTENSION)
+      return servedRuntime(runtime, 'a test')
+        .agentCard([])
+        .capabilities.extensions?.filter(({ uri }) => uri === INPUT_EXTENSION)
     }
     t.match(extensionsOf({ input: order }), [{ params: { schema: { type: 'object', required: ['dish', 'people'] } } }])
     t.match(extensionsOf({ input: byHand, inputJsonSchema: { type: 'integer' } }), [

@@ -4,11 +4,10 @@ import { z } from 'zod'
 import { assign } from 'xstate'
 import {
   accepted,
-  answerOf,
+  dataOf,
   artifact,
   authRequired,
   data,
-  dataOf,
   declined,
   defineAgent,
   failed,
@@ -185,7 +184,7 @@ export function inputIsTyped() {
             target: 'done',
             actions: assign(({ event }) => {
               holds<Same<typeof event.answer, unknown>>()
-              const answer = answerOf(event, order)
+              const answer = dataOf(event, order)
               holds<Same<typeof answer, Ordered>>()
               return answer
             })

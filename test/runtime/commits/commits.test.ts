@@ -5,12 +5,12 @@ import {
   A2AError,
   accepted,
   inputRequired,
-  memoryStore,
   reply,
   setupWork,
   textOf as wordsOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Commit, MessageRow, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'

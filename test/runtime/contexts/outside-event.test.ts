@@ -11,7 +11,7 @@ const message = userMessage('blue')
 const cancel: OutsideEvent = { type: 'task.cancel', taskId }
 const words: OutsideEvent = { type: 'message.received', taskId, message }
 const authorization: OutsideEvent = { type: 'authorization.received', taskId, data: 'granted' }
-const POLICIES: MessagePolicy[] = ['reject', 'steer', 'queue']
+const POLICIES: MessagePolicy[] = ['reject', 'deliver', 'queue']
 
 const START = { type: 'task.start', taskId, input: undefined }
 const ASK = { type: 'work.asked', message: { parts: [] } }
@@ -103,7 +103,7 @@ await t.test('a chart whose guards throw accepts the event, and then fails by th
 await t.test('an accepted event is unchanged, and an early message only gets another type', async t => {
   t.equal(accepted(task([START, ASK]), words, 'reject'), words)
   t.equal(accepted(task([START, NEED]), authorization, 'queue'), authorization)
-  t.strictSame(accepted(task([START]), words, 'steer'), { type: 'message.steered', taskId, message })
+  t.strictSame(accepted(task([START]), words, 'deliver'), { type: 'message.steered', taskId, message })
   t.strictSame(accepted(task([START]), words, 'queue'), { type: 'message.queued', taskId, message })
 })
 

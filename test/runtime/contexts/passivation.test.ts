@@ -12,7 +12,8 @@ import { PendingCalls } from '../../../runtime/contexts/external-events.ts'
 import { Facts } from '../../../runtime/contexts/facts.ts'
 import { Observers } from '../../../runtime/contexts/observers.ts'
 import { RecoveryQueue } from '../../../runtime/contexts/recovery-queue.ts'
-import { accepted, inputRequired, memoryStore, reply, setupWork, defineAgent } from '../../../runtime/index.ts'
+import { accepted, inputRequired, reply, setupWork, defineAgent } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { withLostRaceRetry } from '../../../runtime/operations/deliver.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { TaskSubscriptions } from '../../../runtime/streams/subscriptions.ts'
@@ -76,7 +77,7 @@ await t.test('a context without running work', async t => {
 
   await t.test('is restored unchanged by the next message', async t => {
     const { store, loads } = countingStore()
-    const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(t, { work: painter() }, { store, limits: { advanced: { idleContexts: 1 } } })
     const ids: string[] = []
     for (const contextId of ['a', 'b', 'c'])
       ids.push(taskIn(await runtime.sendMessage(say(`a boat for ${contextId}`, { contextId }))).id)
@@ -92,7 +93,7 @@ await t.test('a context without running work', async t => {
 
   await t.test('is restored to be canceled', async t => {
     const { store, loads } = countingStore()
-    const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(t, { work: painter() }, { store, limits: { advanced: { idleContexts: 1 } } })
     const [a] = [
       taskIn(await runtime.sendMessage(say('x', { contextId: 'a' }))),
       await runtime.sendMessage(say('x', { contextId: 'b' }))
@@ -116,7 +117,7 @@ await t.test('a context without running work', async t => {
           }
         }
       },
-      { limits: { idleContexts: 1 } }
+      { limits: { advanced: { idleContexts: 1 } } }
     )
     const { id } = await open(runtime, 'slow', { contextId: 'a' })
     await runtime.cancelTask({ id })
@@ -148,7 +149,7 @@ await t.test('a context without running work', async t => {
   })
 
   await t.test('leaves memory without effect on subscriptions to its tasks', async t => {
-    const { runtime } = start(t, { work: painter() }, { limits: { idleContexts: 1 } })
+    const { runtime } = start(t, { work: painter() }, { limits: { advanced: { idleContexts: 1 } } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
     const stream = runtime.subscribeToTask({ id })
     t.equal(brief(await next(stream)), 'task:input-required')
@@ -225,14 +226,18 @@ await t.test('a context stays in memory', async t => {
   await t.test('while one of its tasks works or has not started yet', async t => {
     const { work } = steeredWork()
     const { store, loads } = countingStore()
-    const { runtime } = start(t, { work }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(t, { work }, { store, limits: { advanced: { idleContexts: 1 } } })
     for (const contextId of ['a', 'b', 'a', 'b']) await open(runtime, 'x', { contextId })
     t.strictSame(loads, ['a', 'b'])
   })
 
   await t.test('while one of its tasks works and another waits', async t => {
     const { store, loads } = countingStore()
-    const { runtime } = start(t, { work: painter(() => new Promise(() => {})) }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(
+      t,
+      { work: painter(() => new Promise(() => {})) },
+      { store, limits: { advanced: { idleContexts: 1 } } }
+    )
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
     await runtime.sendMessage(say('red', within(id), { returnImmediately: true }))
     for (const contextId of ['a', 'b', 'c', 'a']) await runtime.sendMessage(say('x', { contextId }))
@@ -245,7 +250,7 @@ await t.test('a context stays in memory', async t => {
     const { runtime } = start(
       t,
       { negotiate: async ({ message }) => (textOf(message) === 'slow' && (await answer.promise), reply('ok')) },
-      { store, limits: { idleContexts: 1 } }
+      { store, limits: { advanced: { idleContexts: 1 } } }
     )
     const slow = runtime.sendMessage(say('slow', { contextId: 'a' }))
     for (const contextId of ['b', 'c', 'b']) await runtime.sendMessage(say('x', { contextId }))
@@ -259,7 +264,7 @@ await t.test('a context stays in memory', async t => {
 await t.test('nothing is lost or duplicated', async t => {
   await t.test('when many callers use more contexts than may be idle in memory', async t => {
     const { store } = countingStore()
-    const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(t, { work: painter() }, { store, limits: { advanced: { idleContexts: 1 } } })
     const names = Array.from({ length: 30 }, (_, i) => `c${i}`)
     const ids = await Promise.all(
       names.map(async contextId => taskIn(await runtime.sendMessage(say('x', { contextId }))).id)
@@ -276,7 +281,7 @@ await t.test('nothing is lost or duplicated', async t => {
 
   await t.test('when two simultaneous messages load a context: one load, and one message is accepted', async t => {
     const { store, loads } = countingStore()
-    const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(t, { work: painter() }, { store, limits: { advanced: { idleContexts: 1 } } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
     await runtime.sendMessage(say('x', { contextId: 'b' }))
     const both = await Promise.allSettled([
@@ -324,7 +329,7 @@ await t.test('nothing is lost or duplicated', async t => {
       ...inner,
       commit: commit => (failures > 0 ? ((failures -= 1), Promise.reject(new Error('disk'))) : inner.commit(commit))
     }
-    const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(t, { work: painter() }, { store, limits: { advanced: { idleContexts: 1 } } })
     const ids: string[] = []
     for (const contextId of ['a', 'b']) ids.push(taskIn(await runtime.sendMessage(say('x', { contextId }))).id)
     failures = 1
@@ -362,7 +367,7 @@ await t.test('nothing is lost or duplicated', async t => {
       loadContext: async key => (slow && (await gate.promise), inner.loadContext(key)),
       close: async () => {}
     }
-    const { runtime, clock, log } = start(t, { work: asker() }, { store, limits: { idleContexts: 1 } })
+    const { runtime, clock, log } = start(t, { work: asker() }, { store, limits: { advanced: { idleContexts: 1 } } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
     await runtime.sendMessage(say('x', { contextId: 'b' }))
     slow = true

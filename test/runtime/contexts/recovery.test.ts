@@ -7,12 +7,12 @@ import {
   defineAgent,
   fromPromise,
   inputRequired,
-  memoryStore,
   progress,
   setupWork,
   textOf as wordsOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import {
   deferred,
@@ -126,7 +126,11 @@ await t.test('work that makes no progress before its process ends', async t => {
 
   await t.test('fails sooner with a lower limit of the runtime', async t => {
     let runs = 0
-    const life = lives(t, { work: async () => ((runs += 1), new Promise(() => {})) }, { limits: { recoveries: 1 } })
+    const life = lives(
+      t,
+      { work: async () => ((runs += 1), new Promise(() => {})) },
+      { limits: { advanced: { recoveries: 1 } } }
+    )
     const { id } = await open(life.runtime)
     await killed(life, 2)
     t.equal(await textOfTask(life, id), reason(2))
@@ -303,7 +307,7 @@ await t.test('a chart with a timer whose process is killed', async t => {
   const chart = (delay: number) =>
     setupWork({}).createMachine({ initial: 'a', states: { a: { after: { [delay]: { target: 'a', reenter: true } } } } })
   await t.test('before the timer is due is not counted', async t => {
-    const life = lives(t, { work: chart(DAY) }, { limits: { recoveries: 1 } })
+    const life = lives(t, { work: chart(DAY) }, { limits: { advanced: { recoveries: 1 } } })
     const { id } = await open(life.runtime)
     await killed(life, 5)
     t.equal(await stateOf(life, id), 'working')
@@ -371,7 +375,7 @@ await t.test('work that makes progress between process ends continues forever', 
   }
   for (const [form, definition] of Object.entries(forms)) {
     await t.test(form, async t => {
-      const life = lives(t, definition, { limits: { recoveries: 2, eventsPerTask: 100_000 } })
+      const life = lives(t, definition, { limits: { eventsPerTask: 100_000, advanced: { recoveries: 2 } } })
       const { id } = await open(life.runtime, 'go', { contextId: 'c' })
       for (let lived = 0; lived < 8; lived += 1) {
         const rows = async () => {
@@ -403,7 +407,7 @@ await t.test('process ends', async t => {
 
   await t.test('by a regular shutdown are not counted', async t => {
     const runs = { n: 0 }
-    const life = lives(t, waiting(runs), { limits: { recoveries: 2 } })
+    const life = lives(t, waiting(runs), { limits: { advanced: { recoveries: 2 } } })
     const { id } = await open(life.runtime)
     await rest()
     for (let lived = 0; lived < 6; lived += 1) {
@@ -454,7 +458,7 @@ await t.test('process ends', async t => {
 
   await t.test('more than a day apart start a new count', async t => {
     const runs = { n: 0 }
-    const life = lives(t, waiting(runs), { limits: { recoveries: 1 } })
+    const life = lives(t, waiting(runs), { limits: { advanced: { recoveries: 1 } } })
     const { id } = await open(life.runtime)
     await rest()
     for (let lived = 0; lived < 3; lived += 1) {
@@ -476,7 +480,7 @@ await t.test('process ends', async t => {
           await new Promise(() => {})
         }
       },
-      { limits: { recoveries: 2 } }
+      { limits: { advanced: { recoveries: 2 } } }
     )
     const { id } = await open(life.runtime)
     await rest()
@@ -503,7 +507,7 @@ await t.test('process ends', async t => {
           await new Promise(() => {})
         }
       },
-      { limits: { recoveries: 1 } }
+      { limits: { advanced: { recoveries: 1 } } }
     )
     const { id } = await open(life.runtime)
     await rest()
@@ -530,7 +534,7 @@ await t.test('process ends', async t => {
           return { artifact: wordsOf(await ask(inputRequired('?'))) }
         }
       },
-      { limits: { recoveries: 1 } }
+      { limits: { advanced: { recoveries: 1 } } }
     )
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     for (let lived = 0; lived < 4; lived += 1) {

@@ -72,7 +72,7 @@ await t.test('a slowed task is canceled at once, and a limit of the agent replac
   const { runtime, clock, log } = start(
     t,
     { work: retrying(() => void (count += 1), 'promise') },
-    { limits: { hastyTurns: 5 } }
+    { limits: { advanced: { hastyTurns: 5 } } }
   )
   const { id } = await open(runtime)
   await until(() => log.some(({ message }) => message === SLOWED))
@@ -104,7 +104,7 @@ await t.test(
           b: { after: { [delayMs]: 'a' } }
         }
       })
-      const { runtime, clock, log } = start(t, { work }, { limits: { hastyTurns: 20 } })
+      const { runtime, clock, log } = start(t, { work }, { limits: { advanced: { hastyTurns: 20 } } })
       await runtime.sendMessage(say('go', {}, { returnImmediately: true }))
       await until(() => count === 1)
       for (let passedMs = 0; passedMs < 50 * delayMs; passedMs += delayMs) {
@@ -139,7 +139,7 @@ await t.test(
           states: { a: { invoke: { src: 'quick', onDone: 'b' } }, b: { after: { 1000: 'a' } } }
         })
       },
-      { limits: { hastyTurns: 3 } }
+      { limits: { advanced: { hastyTurns: 3 } } }
     )
     await runtime.sendMessage(say('go', {}, { returnImmediately: true }))
     for (let round = 1; round < 10; round += 1) {
@@ -167,7 +167,7 @@ await t.test('a slowed task fails at its deadline', async t => {
   const { runtime, clock, log } = start(
     t,
     { work: retrying(() => {}, 'promise'), deadlineMs: 5 },
-    { limits: { hastyTurns: 5 } }
+    { limits: { advanced: { hastyTurns: 5 } } }
   )
   const { id } = await open(runtime)
   await until(() => log.some(({ message }) => message === SLOWED))

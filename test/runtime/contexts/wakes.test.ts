@@ -1,7 +1,7 @@
 import t from 'tap'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { WakeScheduler } from '../../../runtime/contexts/wake-scheduler.ts'
-import { memoryStore } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { withLongTimers } from '../../../runtime/ports/clock.ts'
 import type { ContextKey, Store, Wake } from '../../../runtime/store/store.ts'
 import { deferred, recordingLogger, rest, until } from '../../fixtures/runtime/runtime-helpers.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { storedTraces } from '../../../runtime/contexts/work-spans.ts'
-import { memoryStore } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 
 await t.test("a task's trace is not read from a journal that is too large", async t => {

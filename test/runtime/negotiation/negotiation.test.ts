@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
-import { acceptOffer, declineOffer, offerIn, proposeTerms, type Offer } from '../../../adapters/client/connect.ts'
+import { negotiate, offerIn, type Offer } from '../../../adapters/client/connect.ts'
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { jsonSchemaOf } from '../../../runtime/authoring/input-schema.ts'
@@ -9,7 +9,6 @@ import {
   accepted,
   declined,
   defineAgent,
-  memoryStore,
   negotiation,
   offer,
   rejected,
@@ -17,12 +16,13 @@ import {
   text,
   type NegotiateFunction,
   type NegotiationAnswer,
-  type NegotiationOptions,
   type RespondArguments,
   type Runtime,
   type RuntimeOptions,
   type StandardSchema
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { NegotiationOptions } from '../../../runtime/negotiation/negotiation.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
 import { painter, steeredWork } from '../../fixtures/runtime/agents.ts'
@@ -121,11 +121,11 @@ await t.test('an offer has words and a data part, and accepting its id opens a t
   t.strictSame(messageIn(asked).parts, [{ text: 'This is my offer.' }, { data: { [URI]: { offer: made } } }])
   t.match(made, { round: 1, terms: { euros: 40, day: 'friday' }, expiresAt: '2026-01-02T03:14:05.006Z' })
 
-  const counter = await tell(runtime, 'too much', proposeTerms({ euros: 30, day: 'monday' }))
+  const counter = await tell(runtime, 'too much', negotiate({ propose: { euros: 30, day: 'monday' } }))
   t.equal(textOf(messageIn(counter)), 'Meet me half-way. ?')
   t.match(offerFrom(counter), { round: 3, terms: { euros: 35, day: 'monday' } })
 
-  const done = taskIn(await tell(runtime, acceptOffer(offerFrom(counter))))
+  const done = taskIn(await tell(runtime, negotiate({ accept: offerFrom(counter) })))
   t.strictSame(done.metadata, { [URI]: { terms: { euros: 35, day: 'monday' } } })
   t.strictSame(done.artifacts?.map(textOf), ['{"euros":35,"day":"monday"}'], 'its work has them, too')
   const history = await store.readMessages({ tenant: '', principal: 'anonymous', contextId: 'c' }, 10)
@@ -140,7 +140,10 @@ await t.test('an offer has words and a data part, and accepting its id opens a t
 await t.test('a message that the author interprets', async t => {
   await t.test('as an acceptance accepts the proposed terms, or those of the open offer', async t => {
     const { runtime } = start(t, bargainer())
-    t.strictSame(termsIn(await tell(runtime, proposeTerms({ euros: 36, day: 'sunday' }))), { euros: 36, day: 'sunday' })
+    t.strictSame(termsIn(await tell(runtime, negotiate({ propose: { euros: 36, day: 'sunday' } }))), {
+      euros: 36,
+      day: 'sunday'
+    })
     await tell(runtime, 'mow my lawn')
     t.strictSame(termsIn(await tell(runtime, 'deal')), { euros: 40, day: 'friday' })
     t.equal(
@@ -155,7 +158,7 @@ await t.test('a message that the author interprets', async t => {
     const made = offerFrom(await tell(runtime, 'mow my lawn'))
     t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, 40 is what I offer.')
     t.equal(wordsIn(await tell(runtime, 'bye')), 'Bye!')
-    t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
+    t.equal(wordsIn(await tell(runtime, negotiate({ accept: made }))), 'This offer is not open any more.')
   })
 
   await t.test('may open a task that is rejected before its work starts', async t => {
@@ -177,13 +180,13 @@ await t.test('moves of the protocol are decided without the author', async t => 
   t.equal(textOf(messageIn(await first)), '40 euros ?')
 
   t.match(
-    offerFrom(await tell(runtime, acceptOffer({ offerId: 'another' }))),
+    offerFrom(await tell(runtime, negotiate({ accept: { offerId: 'another' } }))),
     made,
     'another offer is not open: the client receives the open one'
   )
-  t.match(offerFrom(await tell(runtime, declineOffer({ offerId: 'another' }))), made)
-  t.equal(wordsIn(await tell(runtime, 'no', declineOffer(made))), 'The offer is declined. There is no deal.')
-  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
+  t.match(offerFrom(await tell(runtime, negotiate({ decline: { offerId: 'another' } }))), made)
+  t.equal(wordsIn(await tell(runtime, 'no', negotiate({ decline: made }))), 'The offer is declined. There is no deal.')
+  t.equal(wordsIn(await tell(runtime, negotiate({ accept: made }))), 'This offer is not open any more.')
   t.strictSame(asked.length, 1)
   t.strictSame((await runtime.listTasks({})).tasks, [])
 })
@@ -195,9 +198,12 @@ await t.test('the author receives message, history, proposal, open offer and num
   const first = tell(runtime, 'mow my lawn')
   await answer(offer({ euros: 40, day: 'friday' }))
   const { offerId } = offerFrom(await first)
-  const second = runtime.sendMessage(say('', { contextId: 'c', parts: [proposeTerms({ euros: 30, day: 'monday' })] }), {
-    extensions: [uri]
-  })
+  const second = runtime.sendMessage(
+    say('', { contextId: 'c', parts: [negotiate({ propose: { euros: 30, day: 'monday' } })] }),
+    {
+      extensions: [uri]
+    }
+  )
   await until(() => asked.length === 2)
   const expiresAtMs = clock.now() + 10 * MINUTE
   t.match(asked[0], { contextId: 'c', extensions: [], proposal: undefined, standing: undefined, round: 0 })
@@ -221,7 +227,7 @@ await t.test('an offer expires by the clock, also for the author', async t => {
   clock.increment(MINUTE - 1)
   t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, 40 is what I offer.')
   clock.increment(1)
-  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
+  t.equal(wordsIn(await tell(runtime, negotiate({ accept: made }))), 'This offer is not open any more.')
   await tell(runtime, 'mow my lawn')
   clock.increment(MINUTE)
   t.equal(wordsIn(await tell(runtime, 'deal')), 'This offer is not open any more.')
@@ -229,7 +235,7 @@ await t.test('an offer expires by the clock, also for the author', async t => {
   const last = offerFrom(await tell(runtime, 'mow my lawn'))
   t.equal(last.round, 1, 'the count of offers restarts')
   clock.increment(MINUTE - 1)
-  t.strictSame(termsIn(await tell(runtime, acceptOffer(last))), { euros: 40, day: 'friday' })
+  t.strictSame(termsIn(await tell(runtime, negotiate({ accept: last }))), { euros: 40, day: 'friday' })
 })
 
 await t.test('a timely acceptance counts although it waited until the offer had expired', async t => {
@@ -238,7 +244,7 @@ await t.test('a timely acceptance counts although it waited until the offer had 
   const first = tell(runtime, 'mow my lawn')
   await answer(offer({ euros: 40, day: 'friday' }))
   const made = offerFrom(await first)
-  const [words, inTime] = [tell(runtime, 'hm'), tell(runtime, acceptOffer(made))]
+  const [words, inTime] = [tell(runtime, 'hm'), tell(runtime, negotiate({ accept: made }))]
   await rest()
   clock.increment(MINUTE)
   await answer(reply('Take your time.'))
@@ -249,20 +255,23 @@ await t.test('a timely acceptance counts although it waited until the offer had 
 await t.test('a counter-offer beyond the rounds is declined in words, and the negotiation restarts', async t => {
   const { runtime } = start(t, bargainer(haggle, { rounds: 3 }))
   await tell(runtime, 'mow my lawn')
-  const made = offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' })))
+  const made = offerFrom(await tell(runtime, negotiate({ propose: { euros: 20, day: 'monday' } })))
   t.equal(made.round, 3)
   t.equal(
-    wordsIn(await tell(runtime, proposeTerms({ euros: 21, day: 'monday' }))),
+    wordsIn(await tell(runtime, negotiate({ propose: { euros: 21, day: 'monday' } }))),
     'There is no deal: the offer limit of 3 is reached.'
   )
-  t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
-  t.equal(offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' }))).round, 2)
+  t.equal(wordsIn(await tell(runtime, negotiate({ accept: made }))), 'This offer is not open any more.')
+  t.equal(offerFrom(await tell(runtime, negotiate({ propose: { euros: 20, day: 'monday' } }))).round, 2)
 })
 
 await t.test('one of two simultaneous acceptances opens a task', async t => {
   const { runtime } = start(t, bargainer())
   const made = offerFrom(await tell(runtime, 'mow my lawn'))
-  const both = await Promise.all([tell(runtime, acceptOffer(made)), tell(runtime, acceptOffer(made))])
+  const both = await Promise.all([
+    tell(runtime, negotiate({ accept: made })),
+    tell(runtime, negotiate({ accept: made }))
+  ])
   t.strictSame(
     both.map(answer => ('task' in answer ? 'task' : wordsIn(answer))),
     ['task', 'This offer is not open any more.']
@@ -272,7 +281,10 @@ await t.test('one of two simultaneous acceptances opens a task', async t => {
 
 await t.test('a resent acceptance returns the same task with the reliability extension', async t => {
   const { runtime } = start(t, bargainer())
-  const params = say('', { contextId: 'c', parts: [acceptOffer(offerFrom(await tell(runtime, 'mow my lawn')))] })
+  const params = say('', {
+    contextId: 'c',
+    parts: [negotiate({ accept: offerFrom(await tell(runtime, 'mow my lawn')) })]
+  })
   const ids = [
     taskIn(await runtime.sendMessage(params, withGenerations)).id,
     taskIn(await runtime.sendMessage(params, withGenerations)).id
@@ -286,7 +298,10 @@ await t.test('while a message is being answered', async t => {
     const { runtime } = start(t, bargainer(respond), { limits: { queuedMessages: 2 } })
     const first = tell(runtime, 'one')
     await until(() => asked.length === 1)
-    const [second, third] = [tell(runtime, proposeTerms({ euros: 30, day: 'monday' })), tell(runtime, 'three')]
+    const [second, third] = [
+      tell(runtime, negotiate({ propose: { euros: 30, day: 'monday' } })),
+      tell(runtime, 'three')
+    ]
     t.match(await refusal(tell(runtime, 'four')), { code: 'RateLimited', message: /wait for an answer/ })
     await answer(offer({ euros: 40, day: 'friday' }))
     await answer(offer({ euros: 35, day: 'monday' }))
@@ -304,7 +319,7 @@ await t.test('while a message is being answered', async t => {
     const first = tell(runtime, 'mow my lawn')
     await answer(offer({ euros: 40, day: 'friday' }))
     const made = offerFrom(await first)
-    const all = [tell(runtime, 'deal'), tell(runtime, acceptOffer(made))]
+    const all = [tell(runtime, 'deal'), tell(runtime, negotiate({ accept: made }))]
     await until(() => asked.length === 2)
     await answer(accepted())
     t.strictSame(
@@ -331,15 +346,15 @@ await t.test('an acceptance in a full context is refused with RateLimited, and t
   const { work, run } = steeredWork()
   const { runtime } = start(t, { ...bargainer(), work }, { limits: { tasksPerContext: 1 } })
   const opened = await runtime.sendMessage(
-    say('', { contextId: 'c', parts: [proposeTerms({ euros: 99, day: 'now' })] }, { returnImmediately: true })
+    say('', { contextId: 'c', parts: [negotiate({ propose: { euros: 99, day: 'now' } })] }, { returnImmediately: true })
   )
   const made = offerFrom(await tell(runtime, 'mow my lawn'))
-  t.match(await refusal(tell(runtime, acceptOffer(made))), { code: 'RateLimited', message: /Too many tasks/ })
+  t.match(await refusal(tell(runtime, negotiate({ accept: made }))), { code: 'RateLimited', message: /Too many tasks/ })
   t.match(await refusal(tell(runtime, 'deal')), { code: 'RateLimited' })
   t.match(await refusal(tell(runtime, 'wedding')), { code: 'RateLimited' })
   ;(await run()).resolve({})
   await until(async () => (await runtime.getTask({ id: taskIn(opened).id })).status.state === 'TASK_STATE_COMPLETED')
-  const accepting = tell(runtime, acceptOffer(made))
+  const accepting = tell(runtime, negotiate({ accept: made }))
   ;(await run(1)).resolve({})
   t.strictSame(termsIn(await accepting), { euros: 40, day: 'friday' })
 })
@@ -352,7 +367,7 @@ await t.test('an invalid move or terms are refused with InvalidParams by field, 
     })
   )
   const at = `message.parts[0].data["${URI}"]`
-  const good = proposeTerms({ euros: 1, day: 'x' })
+  const good = negotiate({ propose: { euros: 1, day: 'x' } })
   const wrong: [unknown, string][] = [
     [7, at],
     [{}, at],
@@ -390,7 +405,7 @@ await t.test('data that is no offer of this negotiation counts as words', async 
 
 await t.test('a message to a task does not reach the negotiation', async t => {
   const { runtime } = start(t, { ...bargainer(), work: painter() })
-  const { id } = taskIn(await tell(runtime, proposeTerms({ euros: 99, day: 'now' })))
+  const { id } = taskIn(await tell(runtime, negotiate({ propose: { euros: 99, day: 'now' } })))
   const answered = taskIn(
     await runtime.sendMessage(say('', { taskId: id, parts: [text('red'), { data: { [URI]: 7 } }] }))
   )
@@ -440,7 +455,7 @@ await t.test('an invalid answer of the author fails only that call, and the offe
     )
   }
   t.strictSame(log, [])
-  t.strictSame(termsIn(await tell(runtime, acceptOffer(made))), { euros: 40, day: 'friday' })
+  t.strictSame(termsIn(await tell(runtime, negotiate({ accept: made }))), { euros: 40, day: 'friday' })
 })
 
 await t.test(
@@ -453,7 +468,7 @@ await t.test(
       return new Promise<never>(() => {})
     }
     for (const [name, definition] of Object.entries({ bargaining: bargainer(slow), function: { negotiate: slow } })) {
-      const { runtime, clock, log } = start(t, definition, { limits: { negotiationMs: 500 } })
+      const { runtime, clock, log } = start(t, definition, { limits: { advanced: { negotiationMs: 500 } } })
       const refused = refusal(tell(runtime, 'slow'))
       const signal = await until(() => signals.pop())
       clock.increment(499)
@@ -519,7 +534,7 @@ await t.test('a schema', async t => {
       () => ({ value: 7 })
     ]) {
       const { runtime, log } = answering(standard(validate))
-      t.match(await refusal(tell(runtime, proposeTerms({ a: 1 }))), { code: 'InternalError' })
+      t.match(await refusal(tell(runtime, negotiate({ propose: { a: 1 } }))), { code: 'InternalError' })
       t.match(await refusal(tell(runtime, 'hello')), { code: 'InternalError' })
       t.strictSame(
         log.map(({ message }) => message),
@@ -535,7 +550,7 @@ await t.test('a schema', async t => {
       negotiate: negotiation({ terms: doubled, respond: ({ proposal }) => (seen.push(proposal), accepted()) }),
       work: () => {}
     })
-    t.strictSame(termsIn(await tell(runtime, proposeTerms({ a: 'x', b: 1 }))), { a: 7 })
+    t.strictSame(termsIn(await tell(runtime, negotiate({ propose: { a: 'x', b: 1 } }))), { a: 7 })
     t.strictSame(seen, [{ a: 7 }])
   })
 })
@@ -563,12 +578,12 @@ await t.test('after a restart', async t => {
         await life.kill()
         t.equal(wordsIn(await tell(life.runtime, 'hello')), 'Hello, 40 is what I offer.')
         await life.restart()
-        const second = offerFrom(await tell(life.runtime, proposeTerms({ euros: 30, day: 'monday' })))
+        const second = offerFrom(await tell(life.runtime, negotiate({ propose: { euros: 30, day: 'monday' } })))
         t.strictSame([first.round, second.round], [1, 3])
         await life.kill()
-        const { id } = taskIn(await tell(life.runtime, acceptOffer(second)))
+        const { id } = taskIn(await tell(life.runtime, negotiate({ accept: second })))
         await life.kill()
-        t.equal(wordsIn(await tell(life.runtime, acceptOffer(second))), 'This offer is not open any more.')
+        t.equal(wordsIn(await tell(life.runtime, negotiate({ accept: second }))), 'This offer is not open any more.')
         t.strictSame(
           (await life.runtime.listTasks({})).tasks.map(task => task.id),
           [id]
@@ -627,11 +642,11 @@ await t.test('after a restart', async t => {
     const life = lives(t, bargainer())
     const made = offerFrom(await tell(life.runtime, 'mow my lawn'))
     life.die()
-    const lost = refusal(tell(life.runtime, acceptOffer(made)))
+    const lost = refusal(tell(life.runtime, negotiate({ accept: made })))
     await life.kill()
     t.match(await lost, { code: 'Overloaded' })
     t.strictSame((await life.runtime.listTasks({})).tasks, [], 'it was not committed')
-    t.strictSame(termsIn(await tell(life.runtime, acceptOffer(made))), { euros: 40, day: 'friday' })
+    t.strictSame(termsIn(await tell(life.runtime, negotiate({ accept: made }))), { euros: 40, day: 'friday' })
   })
 })
 
@@ -656,14 +671,17 @@ await t.test('another agent after a restart', async t => {
         }),
         work: () => {}
       })
-      const answered = await tell(life.runtime, acceptOffer(made))
+      const answered = await tell(life.runtime, negotiate({ accept: made }))
       t.equal('task' in answered ? 'stands' : 'gone', answer)
     }
     const life = lives(t, bargainer())
     await tell(life.runtime, 'hello')
     await life.kill(bargainer(haggle, { rounds: 1 }))
     await tell(life.runtime, 'mow my lawn')
-    t.match(wordsIn(await tell(life.runtime, proposeTerms({ euros: 1, day: 'x' }))), 'the offer limit of 1 is reached')
+    t.match(
+      wordsIn(await tell(life.runtime, negotiate({ propose: { euros: 1, day: 'x' } }))),
+      'the offer limit of 1 is reached'
+    )
   })
 
   await t.test('continues a context, with or without a negotiation function on each side', async t => {
@@ -676,11 +694,11 @@ await t.test('another agent after a restart', async t => {
     await life.kill(bargainer())
     const made = offerFrom(await tell(life.runtime, 'mow my lawn'))
     await life.kill(byFunction)
-    t.equal(wordsIn(await tell(life.runtime, acceptOffer(made))), 're ?')
+    t.equal(wordsIn(await tell(life.runtime, negotiate({ accept: made }))), 're ?')
     await life.kill({ work: () => ({ artifact: 'x' }) })
     t.ok(taskIn(await tell(life.runtime, 'x')))
     await life.kill(bargainer())
-    t.equal('task' in (await tell(life.runtime, acceptOffer(made))), true, 'the offer has waited')
+    t.equal('task' in (await tell(life.runtime, negotiate({ accept: made }))), true, 'the offer has waited')
   })
 
   await t.test('drops a message that was being answered if it negotiates in another way', async t => {
@@ -711,14 +729,14 @@ await t.test('a context may leave memory with an open offer, but not while it an
   const { runtime } = start(
     t,
     bargainer(given => (textOf(given.message) === 'wait' ? respond(given) : haggle(given))),
-    { store, limits: { idleContexts: 1 } }
+    { store, limits: { advanced: { idleContexts: 1 } } }
   )
   const to = (contextId: string, ...parts: Part[]) => runtime.sendMessage(say('', { contextId, parts }))
   const made = offerFrom(await to('a', text('mow')))
   await to('b', text('mow'))
   await to('d', text('mow'))
   t.strictSame(loads, ['a', 'b', 'd'])
-  t.strictSame(termsIn(await to('a', acceptOffer(made))), { euros: 40, day: 'friday' })
+  t.strictSame(termsIn(await to('a', negotiate({ accept: made }))), { euros: 40, day: 'friday' })
   t.strictSame(loads, ['a', 'b', 'd', 'a'])
 
   const waiting = to('w', text('wait'))

@@ -20,7 +20,7 @@ import {
 import type { RespondChart } from '../../../runtime/negotiation/respond-chart.ts'
 import { lives } from '../../fixtures/runtime/lives.ts'
 import { messageIn, refusal, say, start, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
-import { acceptOffer, offerIn } from '../../../adapters/client/connect.ts'
+import { negotiate, offerIn } from '../../../adapters/client/connect.ts'
 
 const terms = z.object({ euros: z.number() })
 type Terms = z.output<typeof terms>
@@ -93,7 +93,7 @@ await t.test(
     t.equal(
       brief(
         await life.runtime.sendMessage(
-          say('', { contextId: 'c', parts: [acceptOffer({ offerId: made?.offerId ?? '' })] })
+          say('', { contextId: 'c', parts: [negotiate({ accept: { offerId: made?.offerId ?? '' } })] })
         )
       ),
       'for 40',
@@ -220,7 +220,7 @@ await t.test('a chart that waits too long for its actor is too late', async t =>
     initial: 'a',
     states: { a: { on: { 'message.received': 'b' } }, b: { invoke: { src: 'never' } } }
   })
-  const { runtime, clock } = start(t, mover(waits), { limits: { negotiationMs: 1000 } })
+  const { runtime, clock } = start(t, mover(waits), { limits: { advanced: { negotiationMs: 1000 } } })
   const late = refusal(tell(runtime, 'x'))
   await until(() => clock.pending === 1)
   clock.increment(1000)

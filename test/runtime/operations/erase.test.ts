@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
-import { accepted, inputRequired, memoryStore, progress, reply } from '../../../runtime/index.ts'
+import { accepted, inputRequired, progress, reply } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { erase, type DataToErase } from '../../../runtime/operations/tasks.ts'
 import { steeredWork } from '../../fixtures/runtime/agents.ts'

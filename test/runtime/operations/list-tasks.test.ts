@@ -3,7 +3,7 @@ import type { ListTasksResponse, Task } from '../../../machines/protocol/objects
 import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
-import type { Runtime, RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { Runtime, RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import {
   open,

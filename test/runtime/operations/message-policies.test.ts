@@ -4,14 +4,14 @@ import { z } from 'zod'
 import {
   authRequired,
   inputRequired,
-  memoryStore,
   progress,
   setupWork,
   textOf as wordsOf,
   type AgentDefinition,
-  type MessagePolicy,
   type WorkGenerator
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
 import {
@@ -380,7 +380,7 @@ await t.test('messages to a chart that works, steered', async t => {
   })
 
   await t.test('are delivered if it accepts them, and refused without effect otherwise', async t => {
-    const started = start(t, { work: driving, messages: 'steer' })
+    const started = start(t, { work: driving, messages: 'deliver' })
     const { id, contextId = '' } = await open(started.runtime)
     await reaches(started.runtime, id, 'working')
     await sendTo(started, id, 'turn left')
@@ -412,7 +412,7 @@ await t.test('messages to a chart that works, steered', async t => {
   })
 
   await t.test('are steered after a restart as before', async t => {
-    const life = lives(t, { work: driving, messages: 'steer' })
+    const life = lives(t, { work: driving, messages: 'deliver' })
     const { id } = await open(life.runtime)
     await reaches(life.runtime, id, 'working')
     await sendTo(life, id, 'turn left')
@@ -425,7 +425,7 @@ await t.test('messages to a chart that works, steered', async t => {
   })
 
   await t.test('are processed once with the reliability extension, and a refused one may be resent', async t => {
-    const { runtime } = start(t, { work: driving, messages: 'steer' })
+    const { runtime } = start(t, { work: driving, messages: 'deliver' })
     const { id: taskId } = await open(runtime)
     await reaches(runtime, taskId, 'working')
     const [turn, home] = [
@@ -443,7 +443,7 @@ await t.test('messages to a chart that works, steered', async t => {
 
   await t.test('are refused before the task has started', async t => {
     const { store, begin } = slowToBegin()
-    const started = start(t, { work: driving, messages: 'steer' }, { store })
+    const started = start(t, { work: driving, messages: 'deliver' }, { store })
     const { id } = await open(started.runtime, 'go', refersToOthers)
     t.match(await refusal(sendTo(started, id, 'turn left')), {
       code: 'UnsupportedOperation',
@@ -465,7 +465,7 @@ await t.test('messages to a chart that works, steered', async t => {
       initial: 'a',
       states: { a: { on: { 'message.received': { guard: 'bad', target: 'b' } } }, b: { type: 'final' } }
     })
-    const started = start(t, { work, messages: 'steer' })
+    const started = start(t, { work, messages: 'deliver' })
     const { id } = await open(started.runtime)
     await reaches(started.runtime, id, 'working')
     const task = taskIn(await started.runtime.sendMessage(say('x', { taskId: id })))
@@ -479,9 +479,9 @@ await t.test('messages to a chart that works, steered', async t => {
 await t.test('an unknown or unsuitable message policy is refused', async t => {
   t.throws(() => start(t, { work: () => {}, messages: 'drop' as MessagePolicy }), {
     name: 'TypeError',
-    message: /'reject', 'steer' or 'queue', not drop/
+    message: /'reject', 'deliver' or 'queue', not drop/
   })
-  t.throws(() => start(t, { work: () => {}, messages: 'steer' }), {
+  t.throws(() => start(t, { work: () => {}, messages: 'deliver' }), {
     name: 'TypeError',
     message: /needs work as a statechart/
   })
@@ -491,9 +491,9 @@ await t.test('an unknown or unsuitable message policy is refused', async t => {
         work: async function* () {
           yield progress()
         },
-        messages: 'steer'
+        messages: 'deliver'
       }),
     { name: 'TypeError', message: /needs work as a statechart/ }
   )
-  t.doesNotThrow(() => start(t, { work: chart(Promise.resolve()), messages: 'steer' }))
+  t.doesNotThrow(() => start(t, { work: chart(Promise.resolve()), messages: 'deliver' }))
 })

@@ -1,6 +1,8 @@
 import t from 'tap'
 import type { Task } from '../../../machines/protocol/objects.ts'
-import { A2AError, isA2AError, memoryStore, reply } from '../../../runtime/index.ts'
+import { A2AError, reply } from '../../../runtime/index.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
 import { checkInputModes, inputModesOf } from '../../../runtime/operations/send-message.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
@@ -346,7 +348,7 @@ await t.test("the settings have the servers' limits, and only the given options"
     origins: ['https://example.com'],
     hosts: ['example.com'],
     publicUrl: '',
-    limits: { jsonDepth: 3 }
+    limits: { advanced: { jsonDepth: 3 } }
   }
   const { settings } = start(t, { work: echo }, given).runtime
   t.match(settings, {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { memoryStore } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { compress, decompress } from '../../../runtime/store/memory/context.ts'
 import type { Commit, MessageRow, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { painter } from '../../fixtures/runtime/agents.ts'
@@ -61,7 +61,7 @@ async function crowd(store: Store): Promise<void> {
 
 await t.test('a context that waited long reads as before, and continues', async t => {
   const store = memoryStore()
-  const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
+  const { runtime } = start(t, { work: painter() }, { store, limits: { advanced: { idleContexts: 1 } } })
   const { id, contextId = '' } = taskIn(await runtime.sendMessage(say('a boat')))
   const { id: other } = taskIn(await runtime.sendMessage(say('a house', { contextId })))
   await runtime.cancelTask({ id: other })

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
-import { createRuntime, defineAgent, memoryStore, reply } from '../../../runtime/index.ts'
+import { createRuntime, defineAgent, reply } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { retentionWith, RetentionSweeper } from '../../../runtime/store/retention.ts'
 import type { Store, SweepBounds } from '../../../runtime/store/store.ts'
 import { painter } from '../../fixtures/runtime/agents.ts'

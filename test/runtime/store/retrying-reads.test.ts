@@ -1,6 +1,6 @@
 import t from 'tap'
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { memoryStore } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { RetryingReads } from '../../../runtime/store/retrying-reads.ts'
 import { rest } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'

@@ -291,7 +291,7 @@ await t.test('a resent message', async t => {
     const request = say('go')
     const plain = start(t, { work: () => ({}) }).runtime
     t.not(taskIn(await plain.sendMessage(request)).id, taskIn(await plain.sendMessage(request)).id)
-    const strict = start(t, { work: () => ({}) }, { dedupe: true }).runtime
+    const strict = start(t, { work: () => ({}) }, { deduplicate: true }).runtime
     t.equal(taskIn(await strict.sendMessage(request)).id, taskIn(await strict.sendMessage(request)).id)
   })
 })

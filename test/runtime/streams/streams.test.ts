@@ -9,7 +9,8 @@ import { RuntimeState } from '../../../runtime/contexts/dependencies.ts'
 import { ContextRegistry } from '../../../runtime/contexts/context-registry.ts'
 import { Observers } from '../../../runtime/contexts/observers.ts'
 import { RecoveryQueue } from '../../../runtime/contexts/recovery-queue.ts'
-import { artifact, defineAgent, memoryStore, progress, setupWork } from '../../../runtime/index.ts'
+import { artifact, defineAgent, progress, setupWork } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { admit } from '../../../runtime/operations/admission.ts'
 import { inputModesOf, sendMessage, sendStreamingMessage } from '../../../runtime/operations/send-message.ts'
 import { subscribeToTask } from '../../../runtime/operations/tasks.ts'
@@ -70,7 +71,11 @@ await t.test('every event has the next generation, shown only to clients with th
 
 await t.test('a slow reader continues from the log, with each event once and in order', async t => {
   const ready = deferred()
-  const { runtime, store } = start(t, { work: painterOf(500, ready.promise) }, { limits: { bufferedEvents: 4 } })
+  const { runtime, store } = start(
+    t,
+    { work: painterOf(500, ready.promise) },
+    { limits: { advanced: { bufferedEvents: 4 } } }
+  )
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   const slow = runtime.subscribeToTask({ id }, withGenerations)
   const first = await next(slow)
@@ -93,7 +98,11 @@ await t.test('a slow stream reads no more events at a time than it may buffer', 
     readEvents: (scope, taskId, after, limit) => (reads.push(limit), inner.readEvents(scope, taskId, after, limit))
   }
   const ready = deferred()
-  const { runtime } = start(t, { work: painterOf(20, ready.promise) }, { store, limits: { bufferedEvents: 4 } })
+  const { runtime } = start(
+    t,
+    { work: painterOf(20, ready.promise) },
+    { store, limits: { advanced: { bufferedEvents: 4 } } }
+  )
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   const stream = runtime.sendStreamingMessage(say('yes', { taskId: id }))
   t.equal(brief(await next(stream)), 'task:working')
@@ -363,7 +372,7 @@ function assembled(t: Test) {
       pendingSends: new ReleasingMap<never>(),
       connections: new ConnectionNames(),
       takesMessages: false,
-      dedupe: false,
+      deduplicate: false,
       inputModes: inputModesOf(agent.card)
     }
   }

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import t from 'tap'
-import { memoryStore } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { TaskSubscriptions } from '../../../runtime/streams/subscriptions.ts'
 import { eachOf, TaskStream } from '../../../runtime/streams/task-stream.ts'

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { defineAgent, memoryStore, setupWork } from '../../../runtime/index.ts'
+import { defineAgent, setupWork } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { notInTime } from '../../../runtime/timers/task-timers.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'

@@ -35,7 +35,7 @@ await t.test('within a minute after the clock is set ahead', async t => {
   for (const [what, { work, from, to }] of Object.entries(asleep)) {
     await t.test(`${what} ends, in memory and out of it`, async t => {
       for (const idleContexts of [1000, 1]) {
-        const { runtime, clock } = start(t, { work }, { limits: { idleContexts } })
+        const { runtime, clock } = start(t, { work }, { limits: { advanced: { idleContexts } } })
         const { id } = await open(runtime, 'go', { contextId: 'first' })
         await reaches(runtime, id, from)
         const other = await open(runtime, 'go', { contextId: 'second' })

@@ -5,7 +5,9 @@ import type { TaskPushNotificationConfig } from '../../../machines/protocol/push
 import { defineAgent, type AgentDefinition } from '../../../runtime/agent/define-agent.ts'
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
 import { artifact, progress, reply } from '../../../runtime/authoring/words.ts'
-import { createRuntime, type RuntimeOptions } from '../../../runtime/runtime.ts'
+import type { Runtime } from '../../../runtime/runtime-options.ts'
+import { createRuntime } from '../../../runtime/runtime.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime-options.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { afterAttempt, deliver, type DeliveryServices } from '../../../runtime/webhooks/delivery.ts'
@@ -46,11 +48,7 @@ const asking: WorkFunction = async ({ ask }) => ({
 })
 
 /** Opens a task that asks, with a webhook. */
-async function asked(
-  runtime: ReturnType<typeof start>['runtime'],
-  config: TaskPushNotificationConfig = { url: A },
-  call = {}
-): Promise<string> {
+async function asked(runtime: Runtime, config: TaskPushNotificationConfig = { url: A }, call = {}): Promise<string> {
   const { id } = taskIn(await runtime.sendMessage(say('go', {}, { taskPushNotificationConfig: config }), call))
   return id
 }
@@ -253,7 +251,7 @@ await t.test('an address whose validation times out is accepted, and validated b
 })
 
 await t.test('a task and a principal have limited numbers of webhooks', async t => {
-  const { runtime } = pushing(t, { limits: { webhooksPerTask: 2, webhooksPerPrincipal: 3 } })
+  const { runtime } = pushing(t, { limits: { advanced: { webhooksPerTask: 2, webhooksPerPrincipal: 3 } } })
   const taskId = await asked(runtime, { id: 'a', url: A })
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: B })
   const full = {
@@ -567,7 +565,7 @@ await t.test('a rejected event does not block the next, is logged, and counts ov
 })
 
 await t.test('a webhook whose receiver keeps failing is given up after its time limit', async t => {
-  const { runtime, sender, clock, log } = pushing(t, { limits: { webhookTriesMs: HOUR_MS } })
+  const { runtime, sender, clock, log } = pushing(t, { limits: { advanced: { webhookTriesMs: HOUR_MS } } })
   sender.answer = () => ({ status: 500 })
   await asked(runtime)
   const took = await passed(clock, 60_000, () => log.length > 0)
@@ -602,7 +600,7 @@ await t.test('a receiver that does not answer times out, and is retried', async 
 await t.test('simultaneous posts are shared: a quarter for a principal, half for one of several tenants', async t => {
   const hosts = Array.from({ length: 4 }, (_, host) => `https://host-${host}.example/`)
   const under = async (options: Partial<RuntimeOptions>, calls: readonly object[]) => {
-    const { runtime, sender } = pushing(t, { limits: { webhooksAtOnce: 8 }, ...options })
+    const { runtime, sender } = pushing(t, { limits: { advanced: { webhooksAtOnce: 8 } }, ...options })
     sender.answer = (_, signal) =>
       new Promise(resolve => signal.addEventListener('abort', () => resolve({ status: 200 })))
     for (const call of calls) for (const url of hosts) await asked(runtime, { url }, call)
@@ -611,14 +609,14 @@ await t.test('simultaneous posts are shared: a quarter for a principal, half for
   }
   const principals = ['anna', 'bob', 'carl', 'dora'].map(principal => ({ principal, tenant: 'blue' }))
   t.equal(await under({}, [anna]), 2)
-  t.equal(await under({ limits: { webhooksAtOnce: 8, principalShare: 0.5 } }, [anna]), 4)
+  t.equal(await under({ limits: { advanced: { webhooksAtOnce: 8, principalShare: 0.5 } } }, [anna]), 4)
   t.equal(await under({ tenants: { blue: {}, green: {} } }, principals), 4)
   t.equal(await under({ tenants: { blue: {}, green: {} } }, [...principals, { principal: 'emil', tenant: 'green' }]), 6)
   t.equal(await under({}, principals), 8, 'tenants are only labels')
 })
 
 await t.test('deletion stops pending, scheduled and queued posts at once', async t => {
-  const { runtime, sender, clock } = pushing(t, { limits: { webhooksAtOncePerHost: 1 } })
+  const { runtime, sender, clock } = pushing(t, { limits: { advanced: { webhooksAtOncePerHost: 1 } } })
   let aborted = 0
   sender.answer = (_, signal) =>
     new Promise(resolve =>
@@ -852,7 +850,11 @@ await t.test('a closing runtime ignores progress of deleted webhooks and unreada
 await t.test('a runtime resumes thousands of stored webhooks', async t => {
   const store = lastingStore()
   const sender = receivers()
-  const { runtime, clock } = start(t, { work: asking }, { store, push: sender, limits: { webhooksPerTask: 1000 } })
+  const { runtime, clock } = start(
+    t,
+    { work: asking },
+    { store, push: sender, limits: { advanced: { webhooksPerTask: 1000 } } }
+  )
   const { id: taskId } = await open(runtime)
   await reaches(runtime, taskId, 'input-required')
   for (let n = 0; n < 600; n += 1)

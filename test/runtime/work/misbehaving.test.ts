@@ -7,7 +7,6 @@ import {
   authRequired,
   failed,
   inputRequired,
-  memoryStore,
   progress,
   setupWork,
   text,
@@ -17,6 +16,7 @@ import {
   type WorkArguments,
   type WorkGenerator
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import { eventsOf, failOnLooseErrors } from '../../fixtures/runtime/lives.ts'

@@ -3,9 +3,6 @@ import { assign } from 'xstate'
 import {
   failed,
   inputRequired,
-  isA2AError,
-  memoryStore,
-  prerequisites,
   progress,
   rejected,
   setupWork,
@@ -13,6 +10,8 @@ import {
   textOf as wordsOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'
@@ -33,7 +32,7 @@ const does: WorkFunction = async work => {
   const { message, ask, sleep, emit } = work
   const [what = '', words = ''] = wordsOf(message).split(': ')
   if (what === 'after') {
-    const needed = await prerequisites(work)
+    const needed = await work.prerequisites()
     emit(progress(`after ${needed.map(task => (task.artifacts ?? []).map(wordsOf).join()).join(' and ')}`))
     await sleep(1000)
     return { artifact: words }

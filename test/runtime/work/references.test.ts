@@ -3,16 +3,15 @@ import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import {
   A2AError,
-  artifactToRefine,
   inputRequired,
-  memoryStore,
-  prerequisites,
   text,
   textOf as wordsOf,
   type WorkArguments,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
+import { artifactToRefine } from '../../../runtime/work/refining.ts'
 import { failOnLooseErrors, isReadByWork, lastingStore, lives } from '../../fixtures/runtime/lives.ts'
 import { open, reaches, rest, say, start, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -120,10 +119,10 @@ await t.test('an artifact is refined even if its task is too large to be loaded'
     {
       work: async work =>
         wordsOf(work.message) === 'refine'
-          ? { artifact: `refined ${(await artifactToRefine(work)).artifact.name}` }
+          ? { artifact: `refined ${(await work.artifactToRefine()).artifact.name}` }
           : speaks(work)
     },
-    { limits: { referencedBytes: KILOBYTE, restoredBytes: 6 * KILOBYTE } }
+    { limits: { referencedBytes: KILOBYTE, advanced: { restoredBytes: 6 * KILOBYTE } } }
   )
   const { id } = await ends(runtime, '4k', { contextId: 'c' })
   const { id: unreadable } = await ends(runtime, '9k', { contextId: 'c' })
@@ -148,7 +147,7 @@ await t.test("a principal's works hold a quarter of the loaded bytes until they 
         await work.ask(inputRequired('Go on?'))
       }
     },
-    { limits: { referencedBytes: 10 * KILOBYTE, idleContexts: 100 } }
+    { limits: { referencedBytes: 10 * KILOBYTE, advanced: { idleContexts: 100 } } }
   )
   const of = async (principal: string) => (await ends(runtime, '9k', {}, { principal })).id
   const [annas, bobs] = [await of('anna'), await of('bob')]
@@ -212,7 +211,7 @@ await t.test('a task that was removed after it was found is not loaded', async t
       work: async work => (
         (seen = given(work)),
         work.message.referenceTaskIds && wordsOf(work.message) === 'needs'
-          ? void (await prerequisites(work))
+          ? void (await work.prerequisites())
           : speaks(work)
       )
     },
@@ -233,7 +232,7 @@ await t.test('prerequisites also wait for unloaded tasks, and fail the task if t
     {
       work: async work => {
         if (!work.message.referenceTaskIds) return speaks(work)
-        const needed = await prerequisites(work)
+        const needed = await work.prerequisites()
         // A task that is loaded twice counts once.
         for (const { id } of needed) await work.completed(id)
         return { artifact: needed.map(({ artifacts = [] }) => artifacts.map(({ name }) => name).join()).join(' ') }
@@ -273,7 +272,7 @@ await t.test('tasks of more than 1 MiB together are loaded one by one, each in p
     {
       work: async work => {
         if (!work.message.referenceTaskIds) return speaks(work)
-        loaded = work.referenceTasks.length + (await prerequisites(work)).length
+        loaded = work.referenceTasks.length + (await work.prerequisites()).length
         return {}
       }
     },
@@ -293,7 +292,7 @@ await t.test('after a restart', async t => {
       work.message.referenceTaskIds ? new Promise(() => {}) : speaks(work)
     )
     const store = lastingStore()
-    const before = lives(t, { work }, { store, limits: { referencedTasks: 2000 } })
+    const before = lives(t, { work }, { store, limits: { advanced: { referencedTasks: 2000 } } })
     const ids: string[] = []
     for (let i = 0; i < 10; i += 1) ids.push((await ends(before.runtime, `t${i}`)).id)
     await open(before.runtime, 'refers', {
@@ -301,7 +300,7 @@ await t.test('after a restart', async t => {
     })
     await until(() => seen.length === 11)
     before.die()
-    lives(t, { work }, { store, limits: { referencedTasks: 3 } })
+    lives(t, { work }, { store, limits: { advanced: { referencedTasks: 3 } } })
     await until(() => seen.length === 12)
     t.strictSame(seen.map(({ loaded, unloaded }) => [loaded.length, unloaded.length]).slice(10), [
       [10, 0],
@@ -310,7 +309,7 @@ await t.test('after a restart', async t => {
   })
 
   await t.test('a task that is too large to be read fails alone, and others continue', async t => {
-    const limits = { restoredBytes: 10 * KILOBYTE }
+    const limits = { advanced: { restoredBytes: 10 * KILOBYTE } }
     const life = lives(
       t,
       { work: async ({ message, sleep }) => (await sleep(1000), { artifact: wordsOf(message) }) },
@@ -339,7 +338,7 @@ await t.test('after a restart', async t => {
           return { artifact: 'done' }
         }
       },
-      { limits: { restoredBytes: 10 * KILOBYTE } }
+      { limits: { advanced: { restoredBytes: 10 * KILOBYTE } } }
     )
     const [large, small] = [await open(life.runtime, 'large'), await open(life.runtime, 'small')]
     await rest()
@@ -360,7 +359,7 @@ await t.test('another task that is too large is not read', async t => {
         if (!words.startsWith('x')) await work.readTask(words).catch((error: unknown) => errors.push(error))
       }
     },
-    { limits: { restoredBytes: KILOBYTE } }
+    { limits: { advanced: { restoredBytes: KILOBYTE } } }
   )
   const { id } = await ends(runtime, 'x'.repeat(2 * KILOBYTE))
   await ends(runtime, id)
@@ -379,7 +378,7 @@ await t.test('unloaded tasks are read to find refinable artifacts, and missing o
   const artifact = { artifactId: 'a', name: 'boat', parts: [{ text: 'x' }] }
   const tasks: Record<string, unknown> = { none: {}, good: { artifacts: [artifact] } }
   const chosen = await choosing(async taskId => tasks[taskId] ?? Promise.reject(new A2AError('TaskNotFound')))
-  t.equal(chosen.artifact.name, 'boat')
+  t.equal(chosen?.artifact.name, 'boat')
   await t.rejects(
     choosing(() => Promise.reject(new A2AError('InternalError', 'The store is broken.'))),
     { message: 'The store is broken.' }

@@ -5,10 +5,7 @@ import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import {
   artifact,
   artifactChoices,
-  artifactToRefine,
-  chosenArtifact,
   inputRequired,
-  memoryStore,
   progress,
   readArtifact,
   refined,
@@ -19,11 +16,12 @@ import {
   type ArtifactChoice,
   type ArtifactWords,
   type EarlierArtifact,
-  type RefiningOptions,
   type Runtime,
   type WorkArguments,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { RefiningOptions } from '../../../runtime/authoring/artifact-choices.ts'
 import { failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
 import {
   open,
@@ -46,7 +44,7 @@ function artist(options?: RefiningOptions): WorkFunction {
   return async work => {
     const words = wordsOf(work.message)
     if (words.startsWith('refine')) {
-      const original = await artifactToRefine(work, { ...options })
+      const original = await work.artifactToRefine({ ...options })
       return { artifact: original ? refined(original, `red ${wordsOf(original.artifact)}`) : 'new' }
     }
     if (words === 'nothing') return {}
@@ -67,6 +65,12 @@ const referring = (task: Task, artifactId = onlyOf(task).artifactId): Part => ({
   text: 'this',
   metadata: { taskId: task.id, artifactId }
 })
+
+/** The choice that an answer makes, if it makes one. */
+function chosenOf(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
+  const [chosen, ...others] = artifactChoices(choices, answer)
+  return others.length === 0 ? chosen : undefined
+}
 
 await t.test('the artifacts that a message may refine', async t => {
   await t.test('are ordered by completion of their tasks, with incomplete ones last', async t => {
@@ -236,7 +240,7 @@ await t.test('the artifact to refine', async t => {
       'the animal': undefined
     }
     for (const [answer, name] of Object.entries(answers))
-      t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
+      t.equal(chosenOf(choices, userMessage(answer))?.name, name, answer)
     t.equal(
       artifactChoices({ message: userMessage('make the cat red'), earlierArtifacts }).length,
       5,
@@ -275,7 +279,7 @@ await t.test('the artifact to refine', async t => {
         [[file('AAAA'), text('two.png')], 'two.png']
       ]
       for (const [parts, name] of answers)
-        t.equal(chosenArtifact(choices, { ...userMessage(''), parts })?.name, name, JSON.stringify(parts))
+        t.equal(chosenOf(choices, { ...userMessage(''), parts })?.name, name, JSON.stringify(parts))
       t.match(
         artifactChoices({
           message: { ...userMessage(''), parts: [text('refine this'), file('+/+/')] },
@@ -291,7 +295,7 @@ await t.test('the artifact to refine', async t => {
         ['the oldest', 'far.png'],
         ['the newest', 'sail.png']
       ] as const)
-        t.equal(chosenArtifact(choices, userMessage(words))?.name, name, words)
+        t.equal(chosenOf(choices, userMessage(words))?.name, name, words)
     }
   )
 
@@ -408,7 +412,7 @@ await t.test('after a restart', async t => {
   /** Refines slowly. */
   const slow: WorkFunction = async work => {
     if (!wordsOf(work.message).startsWith('refine')) return artist()(work)
-    const original = await artifactToRefine(work)
+    const original = await work.artifactToRefine()
     work.emit(progress('begun'))
     await work.sleep(1000)
     return { artifact: refined(original, `red ${wordsOf(original.artifact)}`) }
@@ -524,19 +528,19 @@ await t.test('an answer chooses by these rules', t => {
     ['a-3', '船.png'],
     ['', undefined]
   ]
-  for (const [answer, name] of table) t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
+  for (const [answer, name] of table) t.equal(chosenOf(choices, userMessage(answer))?.name, name, answer)
   const alike = [
     { artifactId: 'plan', taskId: 't-1', name: 'Rome' },
     { artifactId: 'plan', taskId: 't-2', name: 'Oslo' }
   ]
-  t.equal(chosenArtifact(alike, userMessage('the plan')), undefined, 'an ambiguous id chooses neither')
-  t.equal(chosenArtifact(alike, userMessage('oslo'))?.taskId, 't-2')
+  t.equal(chosenOf(alike, userMessage('the plan')), undefined, 'an ambiguous id chooses neither')
+  t.equal(chosenOf(alike, userMessage('oslo'))?.taskId, 't-2')
   const [one, two] = choices.map(({ taskId, artifactId }): Part => ({
     text: 'Sailboat',
     metadata: { taskId, artifactId }
   }))
   const referring = (...parts: (Part | undefined)[]) =>
-    chosenArtifact(choices, userMessage('', { parts: parts.flatMap(part => part ?? []) }))?.name
+    chosenOf(choices, userMessage('', { parts: parts.flatMap(part => part ?? []) }))?.name
   t.equal(referring(two), 'my boat.png', 'a reference takes precedence over words')
   t.equal(referring(two, two), 'my boat.png')
   t.equal(referring(one, two), undefined)
@@ -581,10 +585,10 @@ await t.test('a statechart asks and chooses by the same functions, and reads fro
         on: {
           'message.received': {
             target: 'choosing',
-            actions: assign(({ context: { choices }, event }) => {
-              const chosen = chosenArtifact(choices, event.message)
-              return { isAgain: true, choices: chosen ? [chosen] : choices }
-            })
+            actions: assign(({ context: { choices }, event }) => ({
+              isAgain: true,
+              choices: artifactChoices(choices, event.message)
+            }))
           }
         }
       },
@@ -645,10 +649,10 @@ await t.test('a statechart that reads an artifact before one is chosen fails', a
 
 /** Never called: that it compiles, and what does not, is the test. */
 export async function refiningIsTyped(work: WorkArguments) {
-  const original: EarlierArtifact = await artifactToRefine(work)
-  const asked: EarlierArtifact = await artifactToRefine(work, { what: 'picture', optional: false })
+  const original: EarlierArtifact = await work.artifactToRefine()
+  const asked: EarlierArtifact = await work.artifactToRefine({ what: 'picture', optional: false })
   // @ts-expect-error -- there may be none
-  const perhaps: EarlierArtifact = await artifactToRefine(work, { optional: true })
+  const perhaps: EarlierArtifact = await work.artifactToRefine({ optional: true })
   refined(original, { description: 'red', parts: [text('x')] })
   // @ts-expect-error -- a refinement keeps the name of its original
   refined(asked, { name: 'other', parts: [text('x')] })

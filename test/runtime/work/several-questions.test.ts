@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { proveAgent, testAgent } from '../../../adapters/testing/index.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
 import {
-  answerOf,
+  dataOf,
   defineAgent,
   progress,
   propertiesOf,
@@ -54,7 +54,7 @@ function person(more: { readonly delayMs?: number } = {}) {
               on: {
                 'message.received': {
                   target: 'known',
-                  actions: assign({ age: ({ event }) => answerOf(event, schema) })
+                  actions: assign({ age: ({ event }) => dataOf(event, schema) })
                 }
               }
             },

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { assign, fromCallback, fromPromise, spawnChild, type AnyStateMachine } from 'xstate'
 import { mayRestart, restartsAfter, type RestartPolicy } from '../../../machines/supervision.ts'
-import { restartPolicy } from '../../../runtime/agent/policies.ts'
+import { restartPolicy, type RestartOption } from '../../../runtime/agent/policies.ts'
 import {
   artifact,
   defineAgent,
@@ -10,7 +10,6 @@ import {
   progress,
   setupWork,
   textOf as wordsOf,
-  type RestartOption,
   type WorkFunction
 } from '../../../runtime/index.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'

@@ -9,8 +9,6 @@ import {
   authRequired,
   fromPromise,
   inputRequired,
-  isA2AError,
-  memoryStore,
   progress,
   reply,
   setupWork,
@@ -23,6 +21,8 @@ import {
   type WorkGenerator,
   type WorkWords
 } from '../../../runtime/index.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lastingStore, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import {

@@ -18,12 +18,12 @@ import {
   authRequired,
   failed,
   inputRequired,
-  isA2AError,
   progress,
   text,
   textOf as wordsOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { runOf } from '../../../runtime/work/function-work.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
 import {

@@ -8,7 +8,6 @@ import {
   authRequired,
   failed,
   inputRequired,
-  isA2AError,
   progress,
   rejected,
   setupWork,
@@ -18,6 +17,7 @@ import {
   type Question,
   type WorkGenerator
 } from '../../../runtime/index.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { anyone, eventsOf, failOnLooseErrors } from '../../fixtures/runtime/lives.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'
 import {

@@ -7,7 +7,6 @@ import {
   defineAgent,
   fromPromise,
   inputRequired,
-  prerequisites,
   progress,
   setupWork,
   textOf,
@@ -76,10 +75,6 @@ await t.test('work that uses its arguments wrongly is told what to write', async
     'a function that is spawned': [
       ({ spawn }) => spawn((() => {}) as Wrong),
       'spawn takes the logic of an actor, not a function: spawn(fromPromise(async () => …)).'
-    ],
-    'no arguments': [
-      () => prerequisites(undefined as Wrong),
-      'prerequisites takes the arguments of the work, not undefined: prerequisites(work).'
     ]
   }
   for (const [name, [run, message]] of Object.entries(rows)) {

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { Offer } from '../../../../machines/protocol/negotiation.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
-import { acceptOffer, declineOffer, proposeTerms } from '../../../client/messages.ts'
+import { negotiate } from '../../../client/messages.ts'
 import { FieldsView, titlesIn } from '../content/data-view.tsx'
 import { hello } from '../feed/feed.ts'
 import { contextChanges, contexts } from '../feed/known-contexts.ts'
@@ -65,19 +65,24 @@ export function OfferCard({
       <Terms terms={terms} />
       {isOpen && countered.value !== offerId && (
         <div class="choices" role="group" aria-label="Answer the offer">
-          <button type="button" class="main" disabled={isSending.value} onClick={() => void say(acceptOffer(offer))}>
+          <button
+            type="button"
+            class="main"
+            disabled={isSending.value}
+            onClick={() => void say(negotiate({ accept: offer }))}
+          >
             Accept
           </button>
           <button type="button" disabled={isSending.value} onClick={() => (countered.value = offerId)}>
             Counter…
           </button>
-          <button type="button" disabled={isSending.value} onClick={() => void say(declineOffer(offer))}>
+          <button type="button" disabled={isSending.value} onClick={() => void say(negotiate({ decline: offer }))}>
             Decline
           </button>
         </div>
       )}
       {isOpen && countered.value === offerId && (
-        <CounterForm terms={terms} propose={terms => say(proposeTerms(terms))} />
+        <CounterForm terms={terms} propose={terms => say(negotiate({ propose: terms }))} />
       )}
     </section>
   )

@@ -119,7 +119,7 @@ await t.test('a generator that blocks the loop between two words is named', asyn
 
 await t.test('a chart that blocks the loop initially or at a message is named', async t => {
   const { runtime, goOn } = watchedWork(t, pass => ({
-    messages: 'steer',
+    messages: 'deliver',
     work: setupWork({ actors: { waits: fromCallback(() => {}) } }).createMachine({
       initial: 'first',
       entry: () => pass(1200),

@@ -3,8 +3,9 @@ import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { park, stopSignal } from '../../../../adapters/cli/process/process-events.ts'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
-import { createRuntime, defineAgent, memoryStore, type AgentDefinition } from '../../../../runtime/index.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
+import { createRuntime, defineAgent, type AgentDefinition } from '../../../../runtime/index.ts'
+import { memoryStore } from '../../../../runtime/store/memory/memory-store.ts'
 import { onKillPoint } from '../../../../runtime/primitives/kill-points.ts'
 import type { Store } from '../../../../runtime/store/store.ts'
 import { steeredWork } from '../../../fixtures/runtime/agents.ts'
@@ -23,20 +24,24 @@ import {
 } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket } from '../../../fixtures/servers/served-agent.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
+import { servedRuntime } from '../../../../runtime/runtime-options.ts'
 
 /** An agent that is served, to be parked once. */
 async function parkable(t: Test, definition: Omit<AgentDefinition, 'card'>, store: Store = memoryStore()) {
   const { logger, log } = recordingLogger()
   const infos: string[] = []
   const clock = new TestClock()
-  const runtime = createRuntime({
-    agent: defineAgent({ card: { name: 'Test' }, ...definition }),
-    clock,
-    logger,
-    ids: countingIds(),
-    store
-  })
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const runtime = servedRuntime(
+    createRuntime({
+      agent: defineAgent({ card: { name: 'Test' }, ...definition }),
+      clock,
+      logger,
+      ids: countingIds(),
+      store
+    }),
+    'a test'
+  )
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const client = await JsonSocket.open(t, served.url)
   const closed = once(client.socket, 'close').then(([code]) => code as number)
@@ -108,7 +113,7 @@ await t.test('parking', async t => {
   await t.test('stops works without canceling them: they continue when the store is reopened', async t => {
     const { work, run } = steeredWork()
     const life = lives(t, { work })
-    const served = await serveWebSocket(life.runtime, { port: 0 })
+    const served = await serve(life.runtime, { port: 0, http: false })
     const { id } = await open(life.runtime)
     const first = await run(0)
     const told = await life.told(id)
@@ -183,7 +188,7 @@ await t.test('a draining server of an app refuses handshakes, and the app answer
   const server = createServer((_, response) => void response.end('mine')).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
-  const served = await serveWebSocket(runtime, { server })
+  const served = await serve(runtime, { server })
   served.drain()
   served.drain()
   const late = new WebSocket(served.url)

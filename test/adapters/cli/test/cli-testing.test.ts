@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
 import { TestRun } from '../../../../adapters/cli/dev/runs.ts'
-import { loadTesting } from '../../../../adapters/cli/test/testing.ts'
+import { loadPlanning } from '../../../../adapters/cli/test/testing.ts'
 import type { ChartCoverage, TestProgress } from '../../../../adapters/inspector/test-result.ts'
 import { crashLines } from '../../../../adapters/testing/agent-tests.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
@@ -398,7 +398,7 @@ await t.test('a stopped test does not continue', async t => {
 })
 
 await t.test('the command says what to install without @xstate/graph', async t => {
-  t.match(await rejection(loadTesting(() => Promise.reject(new Error('Cannot find package')))), {
+  t.match(await rejection(loadPlanning(() => Promise.reject(new Error('Cannot find package')))), {
     name: 'CommandError',
     message: /npm i -D tsx @xstate\/graph elkjs$/
   })

@@ -6,7 +6,7 @@ import { openByCard } from '../../../../adapters/client/open-by-card.ts'
 import { OPENERS as IN_NODE } from '../../../../adapters/client/openers.ts'
 import { OPENERS } from '../../../../adapters/client/openers.browser.ts'
 import { openSocket } from '../../../../adapters/client/transports/websocket/socket.browser.ts'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
 import { createRuntime, defineAgent } from '../../../../runtime/index.ts'
 import { refusal } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { body, httpAgent } from '../../../fixtures/peers/scripted-http.ts'
@@ -118,7 +118,7 @@ await t.test('in a page of another origin the error of a failed connection menti
 await t.test("the client uses the browser's own WebSocket", async t => {
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Empty' }, work: async () => ({}) }) })
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const socket = await openSocket(served.url, {}, new AbortController().signal)
   t.type(socket, WebSocket)

@@ -7,7 +7,6 @@ import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
 import { apiKey } from '../../../../adapters/auth/index.ts'
 import { serve } from '../../../../adapters/serve/serve.ts'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import { RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { createRuntime, defineAgent, progress, setupWork, text } from '../../../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
@@ -65,7 +64,7 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
   const origin = await servePage(t)
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Waiter' }, work: waiter }), origins: [origin] })
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const page = await openPage(t)
   await page.goto(origin)
@@ -163,7 +162,7 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
   await t.test('is refused from a page of an origin that is not allowed', async t => {
     const strict = createRuntime({ agent: defineAgent({ card: { name: 'Waiter' }, work: waiter }) })
     t.teardown(() => strict.close())
-    const closed = await serveWebSocket(strict, { port: 0 })
+    const closed = await serve(strict, { port: 0, http: false })
     t.teardown(() => closed.close())
     t.match(await page.evaluate(`window.talk('${closed.url}', 'go').catch(error => error.message)`), /Nobody answers/)
   })

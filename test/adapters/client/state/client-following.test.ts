@@ -2,13 +2,13 @@ import t, { type Test } from 'tap'
 import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
 import {
   conversation,
-  isTerminal,
   textOf,
   watchTask,
   type Conversation,
   type StreamResponse,
   type Task
 } from '../../../../adapters/client/connect.ts'
+import { isTerminal } from '../../../../machines/protocol/states.ts'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { deferred, reaches, rest, say, taskIn, until as become } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'

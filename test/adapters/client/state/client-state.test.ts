@@ -1,17 +1,17 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import {
-  acceptOffer,
-  artifactsByName,
+  negotiate,
   connect,
   conversation,
   foldTask,
-  isTerminal,
   questionOf,
   textOf,
   watchTask,
   type Conversation
 } from '../../../../adapters/client/connect.ts'
+import { artifactsByName } from '../../../../adapters/client/artifact-versions.ts'
+import { isTerminal } from '../../../../machines/protocol/states.ts'
 import { nameQuestion } from '../../../../adapters/client/messages.ts'
 import type { StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
 import { QUESTION, RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
@@ -349,7 +349,7 @@ await t.test('an offer stays open until the next message', async t => {
   t.match(standing, { terms: { euros: 50 } })
   t.type(contextId, 'string')
   if (!standing) return
-  await talk.send([acceptOffer(standing)])
+  await talk.send([negotiate({ accept: standing })])
   t.match(talk.snapshot(), { offer: undefined, tasks: [{ contextId, artifacts: [{ parts: [{ text: 'for 50' }] }] }] })
 })
 

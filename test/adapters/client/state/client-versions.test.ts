@@ -1,16 +1,8 @@
 import t from 'tap'
 import { artifactVersions, connect } from '../../../../adapters/client/connect.ts'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
 import type { Artifact, StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
-import {
-  artifact,
-  artifactToRefine,
-  createRuntime,
-  defineAgent,
-  refined,
-  text,
-  textOf
-} from '../../../../runtime/index.ts'
+import { artifact, createRuntime, defineAgent, refined, text, textOf } from '../../../../runtime/index.ts'
 import { say, taskIn, userMessage } from '../../../fixtures/runtime/runtime-helpers.ts'
 
 const boat = (artifactId: string, words = artifactId, name = 'boat.txt'): Artifact => ({
@@ -116,13 +108,13 @@ await t.test('a client refines the version of its choice, whichever is the newes
           work.emit(artifact({ artifactId: 'v1', parts: [text('boat')] }, { append: true, lastChunk: true }))
           return {}
         }
-        const original = await artifactToRefine(work)
+        const original = await work.artifactToRefine()
         return { artifact: refined(original, `${words} ${textOf(original.artifact).replace('\n', '')}`) }
       }
     })
   })
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const client = await connect(served.url)
   t.teardown(() => client.close())

@@ -355,7 +355,7 @@ await t.test('errors are A2AErrors, as the agent sent them', async t => {
 })
 
 await t.test('leaving the loop of a stream ends it at the server, and not the task', async t => {
-  const { url, runtime } = await serve(t, { work: painter() }, { limits: { streamsPerConnection: 1 } })
+  const { url, runtime } = await serve(t, { work: painter() }, { limits: { advanced: { streamsPerConnection: 1 } } })
   const client = await connected(t, url)
   const { id } = taskIn(await client.sendMessage(say('a boat')))
   for (let round = 0; round < 3; round += 1) {
@@ -967,8 +967,8 @@ await t.test('a client reconnects to a restarted server, and a stream misses not
   await first.close()
   await until(() => client.state === 'lost')
   await runtime.sendMessage(say('red', { taskId: task.id }, { returnImmediately: true }))
-  const { serveWebSocket } = await import('../../../../adapters/serve/serve-websocket.ts')
-  const again = await serveWebSocket(runtime, { port: Number(new URL(url).port) })
+  const { serve: serveRuntime } = await import('../../../../adapters/serve/serve.ts')
+  const again = await serveRuntime(runtime, { port: Number(new URL(url).port), http: false })
   t.teardown(() => again.close())
   clock.increment(0)
   const missed = await readUntil(stream, event => brief(event) === 'artifact: a sketch')

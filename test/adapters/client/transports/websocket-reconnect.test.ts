@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { emit, fromCallback } from 'xstate'
 import type { AgentClient } from '../../../../adapters/client/agent-client.ts'
 import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
 import { progress, setupWork, text, type AgentDefinition, type StreamResponse } from '../../../../runtime/index.ts'
 import { cuttingProxy, type CuttingProxy } from '../../../fixtures/network/cutting-proxy.ts'
 import {
@@ -63,7 +63,7 @@ async function far(
   options: ConnectOptions = {}
 ): Promise<Remote> {
   const started = start(t, definition)
-  const served = await serveWebSocket(started.runtime, { port: 0 })
+  const served = await serve(started.runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const proxy = await cuttingProxy(Number(new URL(served.url).port), cutting)
   t.teardown(() => proxy.close())

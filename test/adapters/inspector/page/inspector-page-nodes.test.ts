@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import t from 'tap'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
 import type { SeenNodes } from '../../../../adapters/inspector/nodes-seen.ts'
 import { createRuntime, defineAgent } from '../../../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
@@ -46,7 +46,7 @@ await t.test(
   { skip: CHROMIUM === undefined && 'no Chromium on this machine' },
   async t => {
     const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Painter' }, work: () => {} }) })
-    const server = await serveWebSocket(runtime, { port: 0 })
+    const server = await serve(runtime, { port: 0, http: false })
     t.teardown(() => server.close().then(() => runtime.close()))
     const hub = await fakeHub(t, Number(new URL(server.url).port), { isNode: true })
     const page = await openPage(t)

@@ -9,7 +9,7 @@ import type {
   ActorStep,
   InspectedTask
 } from '../../../../adapters/inspector/feed.ts'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
 import { createRuntime } from '../../../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { drawnChart, fakeHub } from '../../../fixtures/pages/fake-hub.ts'
@@ -21,7 +21,7 @@ async function openHubPage(t: Test, hash = '', charts: readonly Chart[] = []) {
   const page = await openPage(t)
   const runtime = createRuntime({ agent: pageAgent })
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const chart = drawnChart(
     'work',

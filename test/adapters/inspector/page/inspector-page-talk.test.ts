@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
 import {
   accepted,
@@ -85,7 +85,7 @@ async function openTalk(t: Test) {
   const page = await openPage(t)
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
-  const served = await serveWebSocket(runtime, { port: 0 })
+  const served = await serve(runtime, { port: 0, http: false })
   t.teardown(() => served.close())
   const hub = await fakeHub(t, Number(new URL(served.url).port), {
     // A page that was busy takes the hub's clock for late.

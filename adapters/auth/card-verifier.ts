@@ -3,11 +3,11 @@ import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { allowedAlgorithms, JWT_KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
-import type { JwtKeys } from '../auth/jwt-options.ts'
 import { readCard } from '../client/card/lenient-card.ts'
 import type { VerifyCard } from '../client/options.ts'
 import { canonicalForms, type CardPeers, checkCardPeers, loadCardPeers, PARTIAL_MARK } from './canonical-forms.ts'
+import { allowedAlgorithms, JWT_KEY_OPTIONS, keySource } from './jwt-keys.ts'
+import type { JwtKeys } from './jwt-options.ts'
 
 /** The options of `cardVerifier`: the public keys, in exactly one of three forms, and the allowed algorithms. */
 export type CardVerifierOptions = JwtKeys & {

@@ -18,14 +18,10 @@ import {
 import { FlattenedSign, base64url } from 'jose'
 import t, { type Test } from 'tap'
 import { toRequestHandler, WebSocketTransportFactory } from '../../../adapters/a2a-sdk/index.ts'
-import { openVerifier } from '../../../adapters/cards/card-verifier.ts'
-import {
-  cardSigner,
-  cardVerifier,
-  type CardSignerOptions,
-  type CardVerifierOptions
-} from '../../../adapters/cards/index.ts'
-import { checkCardPeers } from '../../../adapters/cards/canonical-forms.ts'
+import { openVerifier, type CardVerifierOptions } from '../../../adapters/auth/card-verifier.ts'
+import { cardSigner, cardVerifier } from '../../../adapters/auth/index.ts'
+import type { CardSignerOptions } from '../../../adapters/auth/card-signer.ts'
+import { checkCardPeers } from '../../../adapters/auth/canonical-forms.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { withCard03 } from '../../../adapters/v03/card.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'

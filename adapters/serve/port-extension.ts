@@ -3,8 +3,8 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Handler, HttpRequest, Tap } from '../entry/connection.ts'
 
-/** An app on the port of an agent, such as an inspector. */
-export interface SideApp {
+/** What shares the port of an agent, such as an inspector. */
+export interface PortExtension {
   /** Observes the frames of the agent's connections. */
   readonly tap: Tap
   /** Answers its own requests; `undefined` for requests of the agent. */
@@ -34,8 +34,8 @@ export interface OpenBinding {
   close(): Promise<void>
 }
 
-/** A handler that calls the other app first. */
-export function withExtension(other: SideApp | undefined, handler: Handler): Handler {
+/** A handler that lets the extension answer first. */
+export function withExtension(other: PortExtension | undefined, handler: Handler): Handler {
   if (!other) return handler
   return (request, served) => {
     const answered = other.answer(request)
