@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
 import t from 'tap'
 import { compilerOutput } from './fixtures/guides/compiled-guide.ts'
@@ -21,12 +21,13 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
     `,
     types: `
       Accepted Agent AgentCard AgentDefinition AgentDescription AgentInterface AgentSkill Artifact ArtifactChoice
-      ArtifactWords Authenticate Authorization AuthorizationReceived Authorize CallContext Caller Clock Declined
-      EarlierArtifact ErrorCode Failed LimitChanges ListTasksResponse Logger Message MessageReceived
-      NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal ProducedArtifact Progress
-      PromiseArguments Property PropertyWords Question Rejected Reply RequestDetails RespondArguments Runtime
-      RuntimeOptions SendMessageResponse SignCard StandardSchema StepArguments StreamResponse Task TaskState Term
-      Words WorkArguments WorkChart WorkFunction WorkGenerator WorkInput WorkMeta WorkResult WorkTag WorkWords
+      ArtifactReference ArtifactWords Authenticate Authorization AuthorizationReceived Authorize CallContext
+      Caller Clock Declined EarlierArtifact ErrorCode Failed LimitChanges ListTasksResponse Logger Message
+      MessageReceived NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal
+      ProducedArtifact Progress PromiseArguments Property PropertyWords Question Rejected Reply RequestDetails
+      RespondArguments Runtime RuntimeOptions SendMessageResponse SignCard StandardSchema StepArguments
+      StreamResponse Task TaskState Term Words WorkArguments WorkChart WorkFunction WorkGenerator WorkInput
+      WorkMeta WorkResult WorkTag WorkWords
     `
   },
   './http': {
@@ -211,6 +212,7 @@ await import(${JSON.stringify(url)})`
 
 await t.test('declarations of a module can name what the functions of the package give', async t => {
   const folder = t.testdir({
+    'package.json': JSON.stringify({ type: 'module' }),
     'tsconfig.json': JSON.stringify({
       extends: relative(t.testdirName, 'tsconfig.json'),
       compilerOptions: { rootDir: '.', outDir: 'out', declaration: true, declarationMap: false, sourceMap: false },
@@ -221,7 +223,7 @@ import * as root from 'taskchart'
 import { delegate, remoteAgent } from 'taskchart/delegation'
 import { anyOf, apiKey, bearerJwt } from 'taskchart/auth'
 import { inspect } from 'taskchart/inspector'
-import { artifactVersions, connect, conversation, foldTask, negotiate, offerIn, questionOf, watchTask, type AgentClient, type Task } from 'taskchart/client'
+import { artifactVersions, connect, conversation, foldTask, offerIn, questionOf, watchTask, type AgentClient, type Task } from 'taskchart/client'
 import { cardHandler, dialect01, dialect03, httpHandler, metricsText, serve, webhooks } from 'taskchart/http'
 import { postgresStore } from 'taskchart/postgres'
 import { sqliteStore } from 'taskchart/store'
@@ -229,7 +231,7 @@ import { agentTests, proveAgent } from 'taskchart/testing'
 
 export const words = () => [
   root.progress('x'), root.artifact('x'), root.failed('x'), root.rejected('x'), root.reply('x'), root.declined('x'),
-  root.accepted({ euros: 1 }), root.offer({ euros: 1 }), root.inputRequired('x'), root.authRequired('x'), root.text('x')
+  root.accepted({ euros: 1 }), root.offer({ euros: 1 }), root.inputRequired('x'), root.authRequired('x')
 ] as const
 export async function* work({ message, step }: root.WorkArguments) {
   yield root.progress(root.textOf(message))
@@ -247,7 +249,6 @@ export const chart = root.setupWork({
   output: () => ({ artifact: 'x' })
 })
 export const properties = { 'it ends': root.propertiesOf(chart).eventually('done') }
-export const haggling = root.setupNegotiation({}).createMachine({})
 export const negotiated = (terms: root.StandardSchema<{ euros: number }>) => root.negotiation({ terms, respond: ({ standing }) => (standing ? root.accepted() : root.offer({ euros: 1 })) })
 export const agent = root.defineAgent({ card: { name: 'A' }, work: chart })
 export const runtime = () => root.createRuntime({ agent, authenticate: anyOf(apiKey({} as never), bearerJwt({ jwks: { keys: [] } } as never)) })
@@ -256,11 +257,15 @@ export const served = (runtime: root.Runtime) => [serve(runtime), httpHandler(ru
 export const stores = () => [sqliteStore('x'), postgresStore('x')] as const
 export const client = () => connect('ws://localhost')
 export const shown = (agent: AgentClient, task: Task) => [conversation(agent), watchTask(agent, 't'), questionOf(task), artifactVersions(), foldTask(task, { task })] as const
-export const offered = (message: root.Message) => [offerIn(message), negotiate({ propose: {} })] as const
+export const offered = (message: root.Message) => [offerIn(message)] as const
 export const remote = remoteAgent('http://localhost')
 export const relayed = (work: root.WorkArguments) => delegate(work, remote, 'x')
 export const tests = () => [agentTests(agent), proveAgent(agent)] as const
 `
   })
+  // Where users have it: a name that the package does not export cannot be reached there.
+  const installed = join(folder, 'node_modules', 'taskchart')
+  cpSync('package.json', join(installed, 'package.json'))
+  cpSync('dist', join(installed, 'dist'), { recursive: true, filter: path => !path.endsWith('.js') })
   t.equal(await compilerOutput(folder), '')
 })
