@@ -60,8 +60,8 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'an agent is accepted as a runtime',
     file: 'runtime/runtime-options.ts',
     unit: 'test/scenarios/options.test.ts',
-    find: "if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return",
-    replace: 'if (isObject(given)) return'
+    find: "if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings']))",
+    replace: 'if (isObject(given))'
   },
   {
     name: 'posts to webhooks are not limited by tenant',
