@@ -1,6 +1,5 @@
 import type { FieldViolation } from './protocol/errors.ts'
-import type { Message } from './protocol/parts.ts'
-import type { RequestDetails } from './protocol/requests.ts'
+import type { Message, RequestDetails } from './protocol/objects.ts'
 import type { MessageContent } from './task-events.ts'
 
 /** Terms that one side proposes or both have agreed on: an object that the author's schema accepts. */

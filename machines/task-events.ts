@@ -1,6 +1,4 @@
-import type { Artifact } from './protocol/objects.ts'
-import type { Message } from './protocol/parts.ts'
-import type { RequestDetails } from './protocol/requests.ts'
+import type { Artifact, Message, RequestDetails } from './protocol/objects.ts'
 import type { TaskState } from './protocol/states.ts'
 import type { Crash, Recovery } from './supervision.ts'
 

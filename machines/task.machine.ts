@@ -1,6 +1,6 @@
 import { assign, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
 import { isA2AError } from './protocol/errors.ts'
-import type { Message } from './protocol/parts.ts'
+import type { Message } from './protocol/objects.ts'
 import type { TaskState } from './protocol/states.ts'
 import {
   mayRecover,

@@ -34,7 +34,8 @@ export type { AgentDescription } from './agent/described-card.ts'
 export type { Property } from '../machines/properties/properties.ts'
 export type { PropertyWords } from '../machines/properties/properties-of.ts'
 export type { Term } from '../machines/properties/terms.ts'
-export type { ArtifactChoice, ArtifactReference } from './authoring/artifact-choices.ts'
+export type { ArtifactChoice } from './authoring/artifact-choices.ts'
+export type { ArtifactReference } from './authoring/words.ts'
 export type { Authenticate, Authorize, Caller, Principal } from './access/authentication.ts'
 export type { CallContext } from './access/call-context.ts'
 export type { LimitChanges } from './access/limits.ts'
@@ -77,6 +78,6 @@ export type {
   StreamResponse,
   Task
 } from '../machines/protocol/objects.ts'
-export type { Message, Part } from '../machines/protocol/parts.ts'
-export type { RequestDetails } from '../machines/protocol/requests.ts'
+export type { Message, Part } from '../machines/protocol/objects.ts'
+export type { RequestDetails } from '../machines/protocol/objects.ts'
 export type { TaskState } from '../machines/protocol/states.ts'

@@ -74,8 +74,7 @@ const XSTATE_VALUES: Readonly<Record<string, string>> = {
   'runtime/xstate/builtin-actions.ts': 'the actions of XState in compiled charts',
   'runtime/xstate/compiled-machine.ts': 'a compiled chart, evaluated by the guards of XState',
   'runtime/xstate/library.ts': 'the functions of XState that other files call',
-  'runtime/xstate/self-check.ts': 'a chart, and the comparison with XState',
-  'runtime/xstate/transition-table.ts': 'the actions of states with actors'
+  'runtime/xstate/self-check.ts': 'a chart, and the comparison with XState'
 }
 
 /** The files that read the states and transitions of XState. All others read the outline of a chart. */
@@ -88,7 +87,6 @@ const STATE_NODES: Readonly<Record<string, string>> = {
   'runtime/xstate/pure-step.ts': 'makes a chart with a limit of the configuration of a chart',
   'runtime/xstate/state-nodes.ts': 'reads them for the others',
   'runtime/xstate/transition-counter.ts': 'counts transitions',
-  'runtime/xstate/transition-table.ts': 'compiles a chart',
   'runtime/xstate/written-chart.ts': 'makes the outline'
 }
 
@@ -265,7 +263,7 @@ const DECISIONS = [
     decision: 'which version of A2A a request asks for',
     words: String.raw`\bnormaliseVersion\(\w*[tT]ext|\bnormaliseVersion\(.*[tT]erms`,
     within: BINDINGS,
-    places: ['adapters/json-rpc/dialect.ts']
+    places: ['adapters/json-rpc/dispatch.ts']
   },
   {
     decision: 'how a request counts that reaches no operation',
@@ -466,11 +464,11 @@ await t.test('what sockets, streams and threads send is received in one way', as
     /(?:\b(?:on|once|addListener|prependListener|addEventListener)\(\s*['"](?:message|data)['"]|\bonmessage\b)/g
   // The script of a page is text here.
   t.strictSame(
-    found(listeners, path => !['runtime/primitives/received.ts', 'adapters/inspector/stately.ts'].includes(path)),
+    found(listeners, path => !['runtime/primitives/event-loop.ts', 'adapters/inspector/stately.ts'].includes(path)),
     []
   )
   t.equal(
-    found(/\b(?:onReceived|onMessageEvent)\(/g, path => path !== 'runtime/primitives/received.ts').length > 10,
+    found(/\b(?:onReceived|onMessageEvent)\(/g, path => path !== 'runtime/primitives/event-loop.ts').length > 10,
     true
   )
 })

@@ -1,6 +1,6 @@
 import { SendMessageConfiguration, type SendMessageRequest, type Task, TaskState } from '@a2a-js/sdk'
 import { type AgentExecutor, DefaultExecutionEventBus, RequestContext, ServerCallContext } from '@a2a-js/sdk/server'
-import type { RequestDetails } from '../../machines/protocol/requests.ts'
+import type { RequestDetails } from '../../machines/protocol/objects.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { sentValue } from '../../runtime/authoring/checked-words.ts'
 import {

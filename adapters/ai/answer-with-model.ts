@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FinishReason, InferGenerateOutput, ModelMessage } from 'ai'
 import type { JsonValue } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Part } from '../../machines/protocol/parts.ts'
+import type { Part } from '../../machines/protocol/objects.ts'
 import { type WorkArguments, artifact, data, type WorkResult } from '../../runtime/index.ts'
 import type { WorkStepArguments } from '../../runtime/work-port.ts'
 import {

@@ -1,6 +1,6 @@
 import type * as ai from 'ai'
 import type { FilePart, ModelMessage, TextPart } from 'ai'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../machines/protocol/objects.ts'
 import { type EarlierArtifact, type WorkArguments, text, type Words } from '../../runtime/index.ts'
 import { checkArgument, checkOptions, type OptionKinds, withMethods } from '../../runtime/primitives/options.ts'
 import { namedArtifacts } from '../../runtime/work-port.ts'

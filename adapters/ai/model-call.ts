@@ -1,5 +1,5 @@
 import type { FinishReason, ModelMessage, StepResult, ToolSet } from 'ai'
-import type { Part } from '../../machines/protocol/parts.ts'
+import type { Part } from '../../machines/protocol/objects.ts'
 import { file, progress } from '../../runtime/index.ts'
 import type { WorkStepArguments } from '../../runtime/work-port.ts'
 import {

@@ -115,8 +115,8 @@ export type {
   TaskStatus,
   TaskStatusUpdateEvent
 } from '../../machines/protocol/objects.ts'
-export type { Message, Part } from '../../machines/protocol/parts.ts'
-export type { SendMessageRequest } from '../../machines/protocol/requests.ts'
+export type { Message, Part } from '../../machines/protocol/objects.ts'
+export type { SendMessageRequest } from '../../machines/protocol/objects.ts'
 export type { TaskState } from '../../machines/protocol/states.ts'
 export type { Conversation, ConversationView } from './state/conversation.ts'
 export type { Content, OpenQuestion, Watched } from './state/questions.ts'

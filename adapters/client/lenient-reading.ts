@@ -1,6 +1,11 @@
-import { compileSchema, type Decoded, pathText, tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
-import { isObject } from '../../machines/protocol/codec/json.ts'
-import { canonicalTimestamp } from '../../machines/protocol/codec/values.ts'
+import {
+  canonicalTimestamp,
+  compileSchema,
+  type Decoded,
+  type Schema,
+  tryDecode
+} from '../../machines/protocol/codec/decode.ts'
+import { isObject, pathText } from '../../machines/protocol/codec/json.ts'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import { TASK_STATES } from '../../machines/protocol/states.ts'
 

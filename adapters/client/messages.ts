@@ -1,6 +1,6 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { movePart, type Offer } from '../../machines/protocol/negotiation.ts'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../machines/protocol/objects.ts'
 import { ANSWER_SCHEMA, QUESTION } from '../../machines/protocol/uris.ts'
 import { checkOptions, type Kind, withMembers } from '../../runtime/primitives/options.ts'
 

@@ -1,16 +1,14 @@
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
-import { tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
+import { canonicalTimestamp, message, type Schema, tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { message } from '../../machines/protocol/codec/message.ts'
-import { canonicalTimestamp } from '../../machines/protocol/codec/values.ts'
 import {
   ListTasksResponseSchema,
+  ROLES,
   SendMessageResponseSchema,
   StreamResponseSchema,
   TaskSchema
 } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
-import { ROLES } from '../../machines/protocol/parts.ts'
 import {
   ListTaskPushNotificationConfigsResponseSchema,
   TaskPushNotificationConfigSchema

@@ -1,7 +1,5 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
+import type { Message, SendMessageConfiguration, SendMessageRequest, Task } from '../../machines/protocol/objects.ts'
 import { type BindingTest, ObservedTask, stateIn } from './binding-test.ts'
 import { Unanswered } from './callers/caller.ts'
 

@@ -1,7 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, type A2AErrorOptions, type ErrorCode, isA2AError } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import {
   type StandardSchema,
   authRequired,

@@ -1,6 +1,5 @@
 import { A2AError, type ErrorCode, isA2AError } from '../../machines/protocol/errors.ts'
-import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { isInterrupted, type TaskState } from '../../machines/protocol/states.ts'
 import { textOf } from '../../runtime/index.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'

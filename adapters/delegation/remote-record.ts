@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
-import type { Part, Message } from '../../machines/protocol/parts.ts'
+import type { Artifact, Message, Part, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import type { JournalRow } from '../../runtime/store/store.ts'

@@ -1,6 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Artifact, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Artifact, Message, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Words } from '../../runtime/index.ts'
 import { taskReferenceOf } from '../client/requests.ts'

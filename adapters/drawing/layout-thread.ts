@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
 import type { ELK, ElkNode } from 'elkjs'
-import { onReceived } from '../../runtime/primitives/received.ts'
+import { onReceived } from '../../runtime/primitives/event-loop.ts'
 
 /** An answer of the thread: the graph with its places, or the message of an error. */
 export type LaidOut = { readonly laid: ElkNode } | { readonly failure: string }

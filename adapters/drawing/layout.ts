@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
-import { onReceived } from '../../runtime/primitives/received.ts'
+import { onReceived } from '../../runtime/primitives/event-loop.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 import { dotOf, graphOf, type Arrow, type ElkState } from './elk-graph.ts'
 import type { LaidOut } from './layout-thread.ts'

@@ -6,7 +6,7 @@ import type { Logger } from '../../runtime/ports/logger.ts'
 import { authorityOf, LOOPBACK_ORIGINS } from '../../runtime/primitives/authority.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
-import type { Versions } from '../json-rpc/dialect.ts'
+import type { Versions } from '../json-rpc/dispatch.ts'
 
 /** A refused request, with its HTTP status. */
 export interface RefusedRequest {

@@ -5,7 +5,7 @@ import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
-import type { Dialect } from '../json-rpc/dialect.ts'
+import type { Dialect } from '../json-rpc/dispatch.ts'
 import { isLoopback } from './admission.ts'
 
 type Hosts = ServedRuntime['settings']['hosts']

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { UNCOUNTED_BYTES } from '../../runtime/access/shares.ts'
-import { onReceived } from '../../runtime/primitives/received.ts'
+import { onReceived } from '../../runtime/primitives/event-loop.ts'
 import type { DirectResponse, Handler, HttpRequest } from './connection.ts'
 
 // Hono's RESPONSE_ALREADY_SENT would be sent again if it is a light Response. Reading its body makes it an ordinary

@@ -9,7 +9,7 @@ import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options
 import { type AnswerHeaders, LightResponse, statusAnswer } from '../entry/answers.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
-import { type Dialect, DIALECTS, Versions } from '../json-rpc/dialect.ts'
+import { type Dialect, DIALECTS, Versions } from '../json-rpc/dispatch.ts'
 import { termsOf } from './call.ts'
 import { notAllowed } from './rest.ts'
 

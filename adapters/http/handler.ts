@@ -29,8 +29,7 @@ import {
   type OfferedBindings
 } from '../entry/interfaces.ts'
 import { A_PATH, joinAgentUrl, basePath } from '../entry/listen.ts'
-import { DIALECTS, type Dialect, Versions } from '../json-rpc/dialect.ts'
-import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
+import { type Dialect, DIALECTS, methodsOf, operationsOf, Versions } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
 import { delayRefusal, type RequestHead, HttpCall, termsOf } from './call.ts'

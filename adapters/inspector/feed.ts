@@ -1,4 +1,4 @@
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { SeenNodes } from './nodes-seen.ts'
 import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'

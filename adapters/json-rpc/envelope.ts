@@ -1,8 +1,8 @@
-import { checkJson, checkJsonText, isObject } from '../../machines/protocol/codec/json.ts'
+import { checkJson, checkJsonText, isObject, jsonLimitsOf } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
-import { jsonLimitsOf, type Limits } from '../../runtime/access/limits.ts'
+import type { Limits } from '../../runtime/access/limits.ts'
 import { memoizePerTick } from '../../runtime/primitives/event-loop.ts'
 import { jsonPieces } from './json-pieces.ts'
 

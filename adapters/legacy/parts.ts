@@ -1,11 +1,22 @@
 import * as z from 'zod'
-import { complain, decode, requirementText, type Schema } from '../../machines/protocol/codec/decode.ts'
-import { optionalText, presenceField, requiredField } from '../../machines/protocol/codec/fields.ts'
+import {
+  anyString,
+  bytes,
+  complain,
+  decode,
+  type Metadata,
+  nonEmptyText,
+  oneOf,
+  optionalText,
+  presenceField,
+  requiredField,
+  requirementText,
+  type Schema,
+  struct
+} from '../../machines/protocol/codec/decode.ts'
 import { checkJson, isObject, type JsonLimits, type JsonValue } from '../../machines/protocol/codec/json.ts'
-import { oneOf } from '../../machines/protocol/codec/message.ts'
-import { bytes, type Metadata, nonEmptyText, struct, anyString } from '../../machines/protocol/codec/values.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
-import type { Part } from '../../machines/protocol/parts.ts'
+import type { Part } from '../../machines/protocol/objects.ts'
 
 /** A schema for one of these words. */
 export function word<const Word extends string>(...words: [Word, ...Word[]]): Schema<Word> {

@@ -1,5 +1,4 @@
-import type { Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message, Task } from '../../machines/protocol/objects.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Scope } from '../../runtime/store/rows.ts'

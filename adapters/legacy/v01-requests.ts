@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto'
 import type * as z from 'zod'
-import { list, optionalId, optionalText, presenceField, requiredField } from '../../machines/protocol/codec/fields.ts'
-import { message } from '../../machines/protocol/codec/message.ts'
-import { identifier, int32, nonEmptyText, struct } from '../../machines/protocol/codec/values.ts'
-import type { Message as Message10 } from '../../machines/protocol/parts.ts'
+import {
+  identifier,
+  int32,
+  list,
+  message,
+  nonEmptyText,
+  optionalId,
+  optionalText,
+  presenceField,
+  requiredField,
+  struct
+} from '../../machines/protocol/codec/decode.ts'
+import type { Message as Message10, SendMessageRequest } from '../../machines/protocol/objects.ts'
 import type { CreateTaskPushNotificationConfigRequest } from '../../machines/protocol/push.ts'
-import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import { fromPart01, Part01Schema, word } from './parts.ts'
 

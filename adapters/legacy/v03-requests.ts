@@ -1,16 +1,21 @@
-import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import {
+  anyString,
+  flag,
+  identifier,
+  int32,
   list,
+  message,
+  nonEmptyText,
   optionalId,
   optionalList,
   optionalText,
   presenceField,
-  requiredField
-} from '../../machines/protocol/codec/fields.ts'
+  requiredField,
+  type Schema,
+  struct
+} from '../../machines/protocol/codec/decode.ts'
 import { isObject, type JsonLimits } from '../../machines/protocol/codec/json.ts'
-import { message } from '../../machines/protocol/codec/message.ts'
-import { flag, identifier, int32, nonEmptyText, struct, anyString } from '../../machines/protocol/codec/values.ts'
-import type { RestRequest } from '../json-rpc/dialect.ts'
+import type { RestRequest } from '../json-rpc/dispatch.ts'
 import { answerTranslator, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from '../v03/proto.ts'
 import { checkedParams, Part03Schema, word } from './parts.ts'
 

@@ -3,7 +3,7 @@ import { request as requestHttp, type ClientRequest, type IncomingMessage } from
 import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import type { WebhookAnswer, WebhookPost } from '../../runtime/ports/webhook-sender.ts'
-import { onReceived } from '../../runtime/primitives/received.ts'
+import { onReceived } from '../../runtime/primitives/event-loop.ts'
 import type { CheckedAddress } from './webhook-address.ts'
 
 /**

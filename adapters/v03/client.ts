@@ -1,7 +1,6 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { Message, Part, SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/objects.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
-import type { SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { asCurrentCard } from './card.ts'
 
 type Json = Record<string, unknown>

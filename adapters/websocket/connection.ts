@@ -5,14 +5,12 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { IncompleteBytes, sharerKeyOf } from '../../runtime/access/shares.ts'
 import { ReleasingMap } from '../../runtime/primitives/collections.ts'
-import { onAbort, roundEnd } from '../../runtime/primitives/event-loop.ts'
+import { catchErrors, onAbort, onReceived, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
-import { catchErrors, onReceived } from '../../runtime/primitives/received.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { eachOf, EVENTS_PER_ROUND, type ReadResult } from '../../runtime/streams/task-stream.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
-import type { Method } from '../json-rpc/dialect.ts'
-import { type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
+import { type Method, type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
 import {
   encodeOnce,
   type Envelope,
@@ -25,10 +23,17 @@ import {
 import { callTerms, type CallParameters, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import { FrameRate, FrameWatch, Refusals, tooFast, ReadPause } from './frame-limits.ts'
 import type { ConnectionOptions } from './handshake.ts'
-import { type ReceivedFrame, Inbox } from './inbox.ts'
-import { readWholeFrames } from './incoming-frames.ts'
+import {
+  FrameRate,
+  FrameWatch,
+  Inbox,
+  ReadPause,
+  readWholeFrames,
+  type ReceivedFrame,
+  Refusals,
+  tooFast
+} from './incoming-frames.ts'
 import { LargeAnswers } from './large-answer.ts'
 import { Outbox, type ServedSocket } from './outbox.ts'
 

@@ -14,7 +14,7 @@ import {
   type RefusedRequest
 } from '../entry/admission.ts'
 import { refusalBody } from '../entry/answers.ts'
-import type { Versions } from '../json-rpc/dialect.ts'
+import type { Versions } from '../json-rpc/dispatch.ts'
 
 type Settings = ServedRuntime['settings']
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterRounds, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { watchReader } from '../entry/connection.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import type { ReadPause } from './frame-limits.ts'
+import type { ReadPause } from './incoming-frames.ts'
 
 /** The buffer of one connection in bytes; above it, streams wait. */
 export const HIGH_WATER_BYTES = 1024 * 1024

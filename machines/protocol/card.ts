@@ -1,18 +1,21 @@
 import type * as z from 'zod'
-import { tryDecode } from './codec/decode.ts'
 import {
-  list,
+  anyString,
   defaultList,
   defaultText,
+  flag,
+  list,
+  message,
+  nonEmptyText,
   optionalFlag,
   optionalList,
   optionalMap,
   optionalText,
   presenceField,
-  requiredField
-} from './codec/fields.ts'
-import { message } from './codec/message.ts'
-import { flag, nonEmptyText, struct, anyString } from './codec/values.ts'
+  requiredField,
+  struct,
+  tryDecode
+} from './codec/decode.ts'
 import { A2AError, violationsText } from './errors.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from './security.ts'
 

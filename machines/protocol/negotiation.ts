@@ -1,10 +1,17 @@
 import type * as z from 'zod'
-import { type Decoded, pathText, tryDecode } from './codec/decode.ts'
-import { requiredField } from './codec/fields.ts'
-import { isObject, type JsonValue } from './codec/json.ts'
-import { message, oneOf } from './codec/message.ts'
-import { identifier, int32, struct, timestamp } from './codec/values.ts'
-import type { Message, Part } from './parts.ts'
+import {
+  type Decoded,
+  identifier,
+  int32,
+  message,
+  oneOf,
+  requiredField,
+  struct,
+  timestamp,
+  tryDecode
+} from './codec/decode.ts'
+import { isObject, type JsonValue, pathText } from './codec/json.ts'
+import type { Message, Part } from './objects.ts'
 import { NEGOTIATION_EXTENSION } from './uris.ts'
 
 /** Wire form of an offer, in a data part of an agent's message: `{ data: { [NEGOTIATION_EXTENSION]: { offer } } }`. */

@@ -1,19 +1,85 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import {
+  anyString,
+  bytes,
   defaultField,
   defaultList,
   defaultText,
+  enumeration,
+  flag,
+  identifier,
+  int32,
+  json,
+  list,
+  message,
+  type Metadata,
+  nonEmptyText,
+  nullableField,
+  oneOf,
+  optionalField,
   optionalFlag,
   optionalId,
   optionalList,
   optionalText,
   presenceField,
-  requiredField
-} from './codec/fields.ts'
-import { message, oneOf } from './codec/message.ts'
-import { enumeration, identifier, int32, nonEmptyText, struct, timestamp } from './codec/values.ts'
-import { MessageSchema, partsField } from './parts.ts'
+  requiredField,
+  struct,
+  timestamp
+} from './codec/decode.ts'
+import { isObject } from './codec/json.ts'
+import { TaskPushNotificationConfigSchema } from './push.ts'
 import { TASK_STATES } from './states.ts'
+
+/** The roles with their numbers in the proto (§4.1.5), without `ROLE_UNSPECIFIED`, which is never sent. */
+export const ROLES = { ROLE_USER: { number: 1 }, ROLE_AGENT: { number: 2 } } as const
+
+/** The sender of a message: the client or the agent (§4.1.5). */
+export type Role = keyof typeof ROLES
+
+/** A part of a message or an artifact (§4.1.6): exactly one of `text`, `raw`, `url` and `data`. */
+export const PartSchema = oneOf(
+  {
+    text: requiredField(anyString),
+    raw: requiredField(bytes),
+    url: requiredField(nonEmptyText),
+    data: nullableField(json)
+  },
+  { metadata: presenceField(struct), filename: optionalText, mediaType: optionalText }
+)
+
+/**
+ * A part of a message or an artifact (§4.1.6). Narrow it with `'text' in part` and the like; `raw` is base64, `data`
+ * any JSON value, including null.
+ */
+export type Part = z.output<typeof PartSchema>
+
+/** One or more parts. */
+export const partsField = requiredField(list(PartSchema, { min: 1, simple: textAlone }))
+
+/** One message of a client or an agent (§4.1.4). */
+export const MessageSchema = message({
+  messageId: requiredField(identifier),
+  contextId: optionalId,
+  taskId: optionalId,
+  role: requiredField(enumeration(ROLES)),
+  parts: partsField,
+  metadata: presenceField(struct),
+  extensions: optionalList(nonEmptyText),
+  referenceTaskIds: optionalList(identifier)
+})
+
+/** One message of a client or an agent (§4.1.4). The sender makes the `messageId`. */
+export interface Message extends z.output<typeof MessageSchema> {}
+
+/**
+ * Fast path for a part that has only `text`, as most have: decoding it would take nearly as long as the rest of its
+ * message.
+ */
+function textAlone(part: unknown): Part | undefined {
+  if (!isObject(part) || Object.keys(part).length !== 1) return undefined
+  const { text } = part
+  return typeof text === 'string' && Object.hasOwn(part, 'text') ? { text } : undefined
+}
 
 /** A task's state by its name or number on the wire (§4.1.3). */
 export const TaskStateSchema = enumeration(TASK_STATES)
@@ -116,3 +182,88 @@ export const ListTasksResponseSchema = message({
  * One page of tasks, latest status first (§3.1.4). `nextPageToken` is empty on the last; `totalSize` counts all pages.
  */
 export interface ListTasksResponse extends z.output<typeof ListTasksResponseSchema> {}
+
+const historyLength = presenceField(int32())
+
+/** How a client wants its message answered (§3.2.2). */
+export const SendMessageConfigurationSchema = message({
+  acceptedOutputModes: optionalList(nonEmptyText),
+  taskPushNotificationConfig: presenceField(TaskPushNotificationConfigSchema),
+  historyLength,
+  returnImmediately: optionalFlag
+})
+
+/**
+ * How a message wants to be answered (§3.2.2). Without `returnImmediately` the answer waits until the task is
+ * terminal or interrupted. Without `historyLength` the answer has the whole history, with 0 none of it.
+ */
+export interface SendMessageConfiguration extends z.output<typeof SendMessageConfigurationSchema> {}
+
+const fromUser = (message: Message) => message.role === 'ROLE_USER'
+const UserMessageSchema = MessageSchema.check(
+  z.refine(fromUser, { path: ['role'], error: 'must be ROLE_USER in a message from a client' })
+)
+
+/** Parameters of SendMessage and SendStreamingMessage (§3.2.1); the message must be of `ROLE_USER`. */
+export const SendMessageRequestSchema = message({
+  tenant: optionalText,
+  message: requiredField(UserMessageSchema),
+  configuration: presenceField(SendMessageConfigurationSchema),
+  metadata: presenceField(struct)
+})
+
+/** Parameters of SendMessage and SendStreamingMessage (§3.2.1). */
+export interface SendMessageRequest extends z.output<typeof SendMessageRequestSchema> {}
+
+/**
+ * The metadata and configuration of a request (§3.2.1), as work gets them: without the webhook, which has secrets.
+ */
+export interface RequestDetails extends Pick<
+  SendMessageConfiguration,
+  'acceptedOutputModes' | 'returnImmediately' | 'historyLength'
+> {
+  readonly metadata?: Metadata
+}
+
+/** Parameters of GetTask (§3.1.3). */
+export const GetTaskRequestSchema = message({ tenant: optionalText, id: requiredField(identifier), historyLength })
+
+/** Parameters of GetTask (§3.1.3). Without `historyLength` the answer has the whole history, with 0 none of it. */
+export interface GetTaskRequest extends z.output<typeof GetTaskRequestSchema> {}
+
+/** Parameters of ListTasks (§3.1.4). */
+export const ListTasksRequestSchema = message({
+  tenant: optionalText,
+  contextId: optionalId,
+  status: optionalField(TaskStateSchema, value => value === 0 || value === 'TASK_STATE_UNSPECIFIED'),
+  pageSize: presenceField(int32(1, 100)),
+  pageToken: optionalText,
+  historyLength,
+  statusTimestampAfter: presenceField(timestamp),
+  includeArtifacts: presenceField(flag)
+})
+
+/** Parameters of ListTasks (§3.1.4). `pageSize` is 1 to 100, by default 50; `statusTimestampAfter` is inclusive. */
+export interface ListTasksRequest extends z.output<typeof ListTasksRequestSchema> {}
+
+/** Parameters of CancelTask (§3.1.5). */
+export const CancelTaskRequestSchema = message({
+  tenant: optionalText,
+  id: requiredField(identifier),
+  metadata: presenceField(struct)
+})
+
+/** Parameters of CancelTask (§3.1.5). */
+export interface CancelTaskRequest extends z.output<typeof CancelTaskRequestSchema> {}
+
+/** Parameters of SubscribeToTask (§3.1.6). */
+export const SubscribeToTaskRequestSchema = message({ tenant: optionalText, id: requiredField(identifier) })
+
+/** Parameters of SubscribeToTask (§3.1.6). */
+export interface SubscribeToTaskRequest extends z.output<typeof SubscribeToTaskRequestSchema> {}
+
+/** Parameters of GetExtendedAgentCard (§3.1.11). */
+export const GetExtendedAgentCardRequestSchema = message({ tenant: optionalText })
+
+/** Parameters of GetExtendedAgentCard (§3.1.11). */
+export interface GetExtendedAgentCardRequest extends z.output<typeof GetExtendedAgentCardRequestSchema> {}

@@ -1,8 +1,8 @@
 import type { AgentCard } from './card.ts'
 import type { Schema } from './codec/decode.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from './objects.ts'
+import * as requests from './objects.ts'
 import * as push from './push.ts'
-import * as requests from './requests.ts'
 
 /** The parameters of each operation, by its name in the runtime. */
 export interface OperationRequests {

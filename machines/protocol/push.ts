@@ -1,7 +1,16 @@
 import type * as z from 'zod'
-import { defaultList, optionalField, optionalId, optionalText, presenceField, requiredField } from './codec/fields.ts'
-import { message } from './codec/message.ts'
-import { identifier, int32, nonEmptyText } from './codec/values.ts'
+import {
+  defaultList,
+  identifier,
+  int32,
+  message,
+  nonEmptyText,
+  optionalField,
+  optionalId,
+  optionalText,
+  presenceField,
+  requiredField
+} from './codec/decode.ts'
 
 /** How the server authenticates to a webhook (§4.3.2). */
 export const AuthenticationInfoSchema = message({ scheme: requiredField(nonEmptyText), credentials: optionalText })

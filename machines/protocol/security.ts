@@ -1,15 +1,17 @@
 import type * as z from 'zod'
 import {
-  map,
+  anyString,
   defaultField,
+  map,
+  message,
+  nonEmptyText,
+  oneOf,
   optionalFlag,
   optionalList,
   optionalMap,
   optionalText,
   requiredField
-} from './codec/fields.ts'
-import { message, oneOf } from './codec/message.ts'
-import { nonEmptyText, anyString } from './codec/values.ts'
+} from './codec/decode.ts'
 
 /** A list of strings as the proto has it, wrapped in an object. */
 export const StringListSchema = message({ list: optionalList(anyString) })

@@ -1,7 +1,7 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import type { GetTaskRequest } from '../../machines/protocol/objects.ts'
 import type { OperationName, OperationRequests } from '../../machines/protocol/operations.ts'
-import type { GetTaskRequest } from '../../machines/protocol/requests.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Limits } from './limits.ts'

@@ -1,6 +1,6 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import type { OperationName, StreamingName } from '../../machines/protocol/operations.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'

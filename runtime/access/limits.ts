@@ -1,4 +1,3 @@
-import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
 /** Quota of one tenant, or of one principal in it. Calls over it are refused with RateLimited, and may be retried. */
@@ -227,11 +226,6 @@ const isFirst = (name: string) => FIRST.some(first => first === name)
 const [FIRST_DEFAULTS, ADVANCED] = [true, false].map(wanted =>
   Object.fromEntries(Object.entries(SINGLE).filter(([name]) => isFirst(name) === wanted))
 ) as [Pick<Limits, FirstLimit>, Omit<Limits, FirstLimit | keyof QuotaChanges>]
-
-/** Limits of `checkJson`. */
-export function jsonLimitsOf({ jsonDepth, jsonNodes }: Pick<Limits, 'jsonDepth' | 'jsonNodes'>): JsonLimits {
-  return { depth: jsonDepth, nodes: jsonNodes }
-}
 
 /**
  * The default limits with these changes. Throws TypeError for an unknown limit, RangeError for one that is not above 0,

@@ -245,3 +245,64 @@ export class IncompleteBytes {
     return undefined
   }
 }
+
+const ADVICE = 'Wait for a task to end, or cancel one.'
+
+const CONTEXTS: LimitText = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
+
+const BYTES: LimitText = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
+
+/**
+ * Removes an idle context from memory: one of the owner's, or any if the whole limit is reached. Gives whether there
+ * was one.
+ */
+export type Dismiss = (exceeded: LimitLevel, owner: Owner) => boolean
+
+/** Limit of one resource of contexts in memory, with shares. */
+export class ContextBudget {
+  readonly limit: SharedLimit
+  readonly #use: LimitText
+  readonly #full: string
+  readonly #dismiss: Dismiss
+
+  private constructor(shares: SharedLimit, use: LimitText, full: string, dismiss: Dismiss) {
+    this.limit = shares
+    this.#use = use
+    this.#full = full
+    this.#dismiss = dismiss
+  }
+
+  /** Limits contexts by `limits.liveContexts`. */
+  static forContexts(limits: Limits, dismiss: Dismiss): ContextBudget {
+    return new ContextBudget(
+      new SharedLimit(limits.liveContexts, limits),
+      CONTEXTS,
+      'The agent has too many active contexts. Send the request again later.',
+      dismiss
+    )
+  }
+
+  /** Limits bytes by `limits.liveBytes`. */
+  static forBytes(limits: Limits, dismiss: Dismiss): ContextBudget {
+    return new ContextBudget(
+      liveBytes(limits),
+      BYTES,
+      'The agent has too many bytes of contexts in memory. Send the request again later.',
+      dismiss
+    )
+  }
+
+  /**
+   * Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded
+   * for the whole limit.
+   */
+  freeFor(owner: Owner, amount = 1): void {
+    const { limit: shares } = this
+    for (let exceeded = shares.exceeded(owner, amount); exceeded; exceeded = shares.exceeded(owner, amount)) {
+      if (this.#dismiss(exceeded, owner)) continue
+      throw exceeded === 'whole'
+        ? new A2AError('Overloaded', this.#full, { retryAfterMs: 1000 })
+        : overShare(this.#use, exceeded, owner, shares)
+    }
+  }
+}

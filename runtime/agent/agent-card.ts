@@ -1,7 +1,5 @@
 import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
-import { tryDecode } from '../../machines/protocol/codec/decode.ts'
-import { optionalList, optionalMap } from '../../machines/protocol/codec/fields.ts'
-import { message } from '../../machines/protocol/codec/message.ts'
+import { message, optionalList, optionalMap, tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { violationsText } from '../../machines/protocol/errors.ts'
 import {
   SecurityRequirementSchema,
@@ -10,8 +8,8 @@ import {
 } from '../../machines/protocol/security.ts'
 import { INPUT_EXTENSION, RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { type Authenticate, DEFAULT_CHALLENGE } from '../access/authentication.ts'
-import { extensionsWith, type Extensions } from '../authoring/extensions.ts'
 import { shownInput } from '../authoring/input-schema.ts'
+import { extensionsWith, type Extensions } from '../authoring/work-arguments.ts'
 import { isNegotiation, negotiationExtension } from '../negotiation/negotiation.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { Agent } from './define-agent.ts'

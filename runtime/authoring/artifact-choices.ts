@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Artifact } from '../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { Artifact, Message, Part } from '../../machines/protocol/objects.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import {
   checkArgument,
@@ -12,38 +11,7 @@ import {
   TRUE_OR_FALSE,
   withMembers
 } from '../primitives/options.ts'
-import { textOf } from './words.ts'
-
-/** Identifies an artifact. Its id alone is unique only within its task (§4.1.7). */
-export interface ArtifactReference {
-  readonly taskId: string
-  readonly artifactId: string
-}
-
-/**
- * The artifacts that a message names in the metadata of its parts. Two forms are in use:
- * `{ "referenceArtifacts": [{ "artifactId", "taskId" }] }`, and `artifactId` and `taskId` directly.
- */
-export function namedArtifacts(message: Message): ArtifactReference[] {
-  return message.parts.flatMap(({ metadata }) => {
-    if (!metadata) return []
-    const { referenceArtifacts } = metadata
-    const candidates: unknown[] = Array.isArray(referenceArtifacts) ? referenceArtifacts : [metadata]
-    return candidates.filter(isReference).map(({ taskId, artifactId }) => ({ taskId, artifactId }))
-  })
-}
-
-/** Whether a value refers to an artifact. It may have more members. */
-function isReference(value: unknown): value is ArtifactReference {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'taskId' in value &&
-    typeof value.taskId === 'string' &&
-    'artifactId' in value &&
-    typeof value.artifactId === 'string'
-  )
-}
+import { textOf, type ArtifactReference, namedArtifacts, isReference } from './words.ts'
 
 /** An artifact that a message may mean, without its content, so that a chart can keep it in its context. */
 export interface ArtifactChoice extends ArtifactReference {

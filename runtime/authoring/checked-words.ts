@@ -1,20 +1,26 @@
 import { inspect } from 'node:util'
 import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
-import { tryDecode, type Schema } from '../../machines/protocol/codec/decode.ts'
-import { optionalId, optionalList, optionalText, presenceField } from '../../machines/protocol/codec/fields.ts'
+import {
+  message,
+  nonEmptyText,
+  optionalId,
+  optionalList,
+  optionalText,
+  presenceField,
+  type Schema,
+  struct,
+  tryDecode
+} from '../../machines/protocol/codec/decode.ts'
 import { checkJson, isObject, toJson } from '../../machines/protocol/codec/json.ts'
-import { message } from '../../machines/protocol/codec/message.ts'
-import { nonEmptyText, struct } from '../../machines/protocol/codec/values.ts'
 import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
-import { partsField, type Part } from '../../machines/protocol/parts.ts'
+import { partsField, type Part } from '../../machines/protocol/objects.ts'
 import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { contextLoss, jsonLoss, kindIn } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
 import { isQuestion, type Question } from './questions.ts'
-import { releaseWord } from './unused-words.ts'
-import { notYet, type WorkResult } from './words.ts'
+import { notYet, releaseWord, type WorkResult } from './words.ts'
 
 /** Words that only a negotiation may answer. */
 const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']

@@ -1,7 +1,6 @@
 import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, type FieldViolation, invalidParams, violationsText } from '../../machines/protocol/errors.ts'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
-import type { RequestDetails } from '../../machines/protocol/requests.ts'
+import type { Message, Part, RequestDetails } from '../../machines/protocol/objects.ts'
 import { isStandardSchema, type StandardSchema, validateValue } from '../ports/standard-schema.ts'
 import { kindOf } from '../primitives/options.ts'
 import { requireParts, textOf } from './words.ts'

@@ -1,11 +1,10 @@
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import type { ToWork } from '../../machines/task-events.ts'
 import { validateValue, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { contentValue, publishedSchema } from './input-schema.ts'
-import { trackWord } from './unused-words.ts'
-import { ASK_FIRST, isQuestionType, type Words } from './words.ts'
+import { ASK_FIRST, isQuestionType, trackWord, type Words } from './words.ts'
 
 /** Options of a question. */
 export interface QuestionOptions<T> {

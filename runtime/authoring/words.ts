@@ -1,17 +1,16 @@
 import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../machines/protocol/objects.ts'
 import type { ArtifactContent, MessageContent } from '../../machines/task-events.ts'
 import type { Ids } from '../ports/ids.ts'
 import {
   checkArgument,
   checkOptions,
+  type Kind,
   kindOf,
   objectSuchAs,
   textSuchAs,
-  TRUE_OR_FALSE,
-  type Kind
+  TRUE_OR_FALSE
 } from '../primitives/options.ts'
-import { trackWord } from './unused-words.ts'
 
 /** A message of the agent (§4.1.4), with its context and, if there is one, its task. */
 export function agentMessage(
@@ -101,7 +100,7 @@ export function text(value: string): Part {
 }
 
 /** The part of a type that JSON can express, interfaces included: `never` for functions, `undefined` and `unknown`. */
-export type Json<T> = T extends JsonValue
+type Json<T> = T extends JsonValue
   ? T
   : T extends (...given: never) => unknown
     ? never
@@ -217,4 +216,127 @@ export function offer<Terms extends object>(terms: Terms, options: { readonly me
 /** Ends a `negotiation` without a deal, with a reason. The next message may begin a new one. */
 export function declined(message: Words): Declined {
   return { type: 'declined', message }
+}
+
+/** The state that all generators of the process share, in all copies of this package. */
+interface Shared {
+  /** That of the generator whose code runs in this call. */
+  current: UnusedWords | undefined
+  /** Those of the generators that run, or await something of their own. */
+  readonly running: Set<UnusedWords>
+  /** Those that hold words. */
+  readonly holding: Set<UnusedWords>
+}
+
+const NAME = Symbol.for('taskchart.unsaid.1')
+const own: Shared = { current: undefined, running: new Set(), holding: new Set() }
+const shared = ((globalThis as Record<symbol, Shared | undefined>)[NAME] ??= own)
+
+/** How a generator says each kind of word. */
+const SAYING = {
+  progress: 'yield progress(…)',
+  artifact: 'yield artifact(…)',
+  'input-required': 'yield* inputRequired(…)',
+  'auth-required': 'yield* authRequired(…)',
+  rejected: 'return rejected(…)',
+  failed: 'return failed(…)'
+} as const
+
+/** A word that a function of taskchart's makes. */
+interface MadeWord {
+  readonly type: keyof typeof SAYING
+}
+
+/** Maximum words that one generator holds. */
+const MOST = 4
+
+/**
+ * Words that a generator has made and not used, to find a forgotten `yield`. A word belongs to the generator whose code
+ * makes it. After an `await` that is known only if no other generator runs: then such words are not found.
+ */
+export class UnusedWords {
+  readonly #words: MadeWord[] = []
+
+  /** The expressions that use the first of these words in the generator. */
+  names(): string[] {
+    return this.#words.map(({ type }) => SAYING[type])
+  }
+
+  /** Runs the generator's code up to its next `await` or `yield`. */
+  run<T>(resume: () => T): T {
+    const before = shared.current
+    shared.current = this
+    shared.running.add(this)
+    try {
+      return resume()
+    } finally {
+      shared.current = before
+    }
+  }
+
+  /** Call it when the generator has yielded or ended. */
+  rest(): void {
+    shared.running.delete(this)
+  }
+
+  /** Call it when the generator has ended. */
+  end(): void {
+    this.rest()
+    shared.holding.delete(this)
+  }
+
+  add(word: MadeWord): void {
+    if (this.#words.length === MOST) return
+    this.#words.push(word)
+    shared.holding.add(this)
+  }
+
+  remove(word: unknown): void {
+    const place = this.#words.lastIndexOf(word as MadeWord)
+    if (place >= 0) this.#words.splice(place, 1)
+    if (this.#words.length === 0) shared.holding.delete(this)
+  }
+}
+
+/** Notes a word that an author's code makes, and gives it. */
+export function trackWord<Word extends MadeWord>(word: Word): Word {
+  const maker = shared.current ?? (shared.running.size === 1 ? shared.running.values().next().value : undefined)
+  maker?.add(word)
+  return word
+}
+
+/** Notes that a word is used: yielded, emitted or returned. */
+export function releaseWord(word: unknown): void {
+  for (const each of shared.holding) each.remove(word)
+}
+
+/** Identifies an artifact. Its id alone is unique only within its task (§4.1.7). */
+export interface ArtifactReference {
+  readonly taskId: string
+  readonly artifactId: string
+}
+
+/**
+ * The artifacts that a message names in the metadata of its parts. Two forms are in use:
+ * `{ "referenceArtifacts": [{ "artifactId", "taskId" }] }`, and `artifactId` and `taskId` directly.
+ */
+export function namedArtifacts(message: Message): ArtifactReference[] {
+  return message.parts.flatMap(({ metadata }) => {
+    if (!metadata) return []
+    const { referenceArtifacts } = metadata
+    const candidates: unknown[] = Array.isArray(referenceArtifacts) ? referenceArtifacts : [metadata]
+    return candidates.filter(isReference).map(({ taskId, artifactId }) => ({ taskId, artifactId }))
+  })
+}
+
+/** Whether a value refers to an artifact. It may have more members. */
+export function isReference(value: unknown): value is ArtifactReference {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'taskId' in value &&
+    typeof value.taskId === 'string' &&
+    'artifactId' in value &&
+    typeof value.artifactId === 'string'
+  )
 }

@@ -9,7 +9,7 @@ import { currentTimestamp, type Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import { SmallMap } from '../primitives/collections.ts'
 import type { StoredTask, TaskEvent, TaskRow } from '../store/store.ts'
-import type { Turn } from './turn.ts'
+import type { Turn } from './commit-pipeline.ts'
 
 /** An actor with its descendants, and their snapshots at the time of a text. */
 export interface SnapshotIdentity {

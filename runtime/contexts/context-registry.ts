@@ -1,15 +1,6 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
-import type { Limits } from '../access/limits.ts'
-import {
-  type LimitLevel,
-  liveBytes,
-  overShare,
-  ResourceUsage,
-  type Owner,
-  SharedLimit,
-  type LimitText
-} from '../access/shares.ts'
+import { ContextBudget, type Dismiss, type LimitLevel, type Owner, ResourceUsage } from '../access/shares.ts'
+import type { Clock } from '../ports/clock.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
 import {
@@ -19,16 +10,114 @@ import {
   type Erasure,
   isErased,
   NOT_OWNER,
-  type StoredContext,
-  OUTCOME_UNKNOWN
+  OUTCOME_UNKNOWN,
+  type StoredContext
 } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
-import { BrokenContexts, reloadDelayAfter, PendingErasures } from './broken-contexts.ts'
 import { LiveContext } from './context.ts'
-import type { ContextEvents, ContextServices } from './dependencies.ts'
+import type { BrokenContext, ContextEvents, ContextServices } from './dependencies.ts'
 import { beingErased, ERASED } from './errors.ts'
-import { WakeScheduler } from './wake-scheduler.ts'
+import { FIRST_RETRY_MS, LAST_RETRY_MS, WakeScheduler } from './wake-scheduler.ts'
 import { storedTraces, WorkSpans } from './work-spans.ts'
+
+/**
+ * Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than
+ * a minute ago.
+ */
+function reloadDelayAfter(before: BrokenContext | undefined, presentMs: number): number {
+  if (!before || presentMs >= LAST_RETRY_MS) return FIRST_RETRY_MS
+  return Math.min(Math.max(2 * before.reloadDelayMs, FIRST_RETRY_MS), LAST_RETRY_MS)
+}
+
+/**
+ * Contexts that have left the memory of this process by a failure. Reloading one is no recovery, because its process
+ * has not ended.
+ */
+class BrokenContexts {
+  readonly #clock: Clock
+  readonly #broken = new ReleasingMap<BrokenContext>()
+  /** Contexts that this node of a cluster has lost with its session, until their owners since then are known. */
+  readonly #lost = new Map<string, ContextKey>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The absence of a context, if it broke. */
+  of(name: string): BrokenContext | undefined {
+    return this.#broken.size > 0 ? this.#broken.get(name) : undefined
+  }
+
+  /** Notes that a context broke. After `awayMs`, unless that is 0, calls `reload`. */
+  add(key: ContextKey, awayMs: number, reload: () => void): void {
+    const absence: BrokenContext = { key, reloadDelayMs: awayMs, timer: undefined }
+    this.#broken.set(contextName(key), absence)
+    if (awayMs === 0) return
+    absence.timer = this.#clock.setTimeout(() => {
+      absence.timer = undefined
+      reload()
+    }, awayMs)
+  }
+
+  /** Ends an absence: the context is in memory again. */
+  end(name: string): void {
+    this.#clock.clearTimeout(this.#broken.get(name)?.timer)
+    this.#broken.delete(name)
+  }
+
+  /** Notes that this node has lost a context with its session. */
+  lose(key: ContextKey): void {
+    this.#lost.set(contextName(key), key)
+  }
+
+  /** Ends the reloads of broken contexts, because this node has lost its session. */
+  loseBroken(isLost: (key: ContextKey) => boolean): void {
+    for (const [name, { key }] of this.#broken.entries()) {
+      if (!isLost(key)) continue
+      this.end(name)
+      this.lose(key)
+    }
+  }
+
+  /**
+   * After this node regains its session: a lost context that no other node owned meanwhile is reloaded, not recovered.
+   */
+  regain(isContinued: (key: ContextKey) => boolean): void {
+    for (const key of this.#lost.values()) if (isContinued(key)) this.add(key, 0, () => {})
+    this.#lost.clear()
+  }
+
+  /** Ends all timers. */
+  close(): void {
+    for (const { timer } of this.#broken.values()) this.#clock.clearTimeout(timer)
+  }
+}
+
+/** Pending erasures, which block access to their contexts. */
+class PendingErasures {
+  readonly #underWay = new Map<Erasure, Promise<unknown>>()
+
+  async run<T>(whose: Erasure, erase: () => Promise<T>): Promise<T> {
+    const erased = erase()
+    this.#underWay.set(whose, erased)
+    try {
+      return await erased
+    } finally {
+      this.#underWay.delete(whose)
+    }
+  }
+
+  /** Settles when a pending erasure of this context is done; `undefined` if there is none. */
+  of(key: ContextKey): Promise<unknown> | undefined {
+    for (const [whose, erased] of this.#underWay) if (isErased(whose, key)) return erased
+    return undefined
+  }
+
+  /** Resolves when all are done. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#underWay.values())
+  }
+}
 
 /**
  * LRU registry of the contexts in memory, by tenant, principal and id. Others are in the store, and are restored by a
@@ -213,7 +302,8 @@ export class ContextRegistry implements ContextEvents<LiveContext> {
     const { state, counters, observers, recoveryQueue } = this.#services
     state.refusedAtMs = -Infinity
     counters.committed(commit)
-    recoveryQueue.progressed(commit)
+    const { tried } = recoveryQueue
+    if (tried !== undefined) recoveryQueue.progressed(tried, commit)
     observers.active?.committed(commit, live)
   }
 
@@ -323,66 +413,6 @@ export class ContextRegistry implements ContextEvents<LiveContext> {
     return {
       user: principal === ANONYMOUS ? connection : principal,
       tenant: this.#services.sharesByTenant ? tenant : undefined
-    }
-  }
-}
-
-const ADVICE = 'Wait for a task to end, or cancel one.'
-
-const CONTEXTS: LimitText = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
-const BYTES: LimitText = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
-
-/**
- * Removes an idle context from memory: one of the owner's, or any if the whole limit is reached. Gives whether there
- * was one.
- */
-type Dismiss = (exceeded: LimitLevel, owner: Owner) => boolean
-
-/** Limit of one resource of contexts in memory, with shares. */
-class ContextBudget {
-  readonly limit: SharedLimit
-  readonly #use: LimitText
-  readonly #full: string
-  readonly #dismiss: Dismiss
-
-  private constructor(shares: SharedLimit, use: LimitText, full: string, dismiss: Dismiss) {
-    this.limit = shares
-    this.#use = use
-    this.#full = full
-    this.#dismiss = dismiss
-  }
-
-  /** Limits contexts by `limits.liveContexts`. */
-  static forContexts(limits: Limits, dismiss: Dismiss): ContextBudget {
-    return new ContextBudget(
-      new SharedLimit(limits.liveContexts, limits),
-      CONTEXTS,
-      'The agent has too many active contexts. Send the request again later.',
-      dismiss
-    )
-  }
-
-  /** Limits bytes by `limits.liveBytes`. */
-  static forBytes(limits: Limits, dismiss: Dismiss): ContextBudget {
-    return new ContextBudget(
-      liveBytes(limits),
-      BYTES,
-      'The agent has too many bytes of contexts in memory. Send the request again later.',
-      dismiss
-    )
-  }
-
-  /**
-   * Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded
-   * for the whole limit.
-   */
-  freeFor(owner: Owner, amount = 1): void {
-    const { limit: shares } = this
-    for (let exceeded = shares.exceeded(owner, amount); exceeded; exceeded = shares.exceeded(owner, amount)) {
-      if (this.#dismiss(exceeded, owner)) continue
-      throw exceeded === 'whole'
-        ? new A2AError('Overloaded', this.#full, { retryAfterMs: 1000 })
-        : overShare(this.#use, exceeded, owner, shares)
     }
   }
 }

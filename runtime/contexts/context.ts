@@ -1,42 +1,38 @@
-import type { Actor, AnyActorRef } from 'xstate'
-import type { ContextInput } from '../../machines/context.machine.ts'
+import type { Actor, AnyActorLogic, AnyActorRef } from 'xstate'
+import { type ContextFact, type ContextInput, contextMachine } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
-import { answerToFailed, CommitPipeline, LOST_RACE } from '../commits/commit-pipeline.ts'
+import type { TaskFact } from '../../machines/task-events.ts'
+import { taskMachine } from '../../machines/task.machine.ts'
+import type { Agent } from '../agent/define-agent.ts'
+import { type ActorHost, hasRunningLogic, hostActors, hostOf, withScope } from '../commits/actor-host.ts'
+import { answerToFailed, CommitPipeline, LOST_RACE, type Turn } from '../commits/commit-pipeline.ts'
 import { TaskLedger, type TaskText } from '../commits/task-ledger.ts'
-import type { Turn } from '../commits/turn.ts'
+import { negotiationChart } from '../negotiation/bargaining.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
+import { negotiationFunction } from '../negotiation/per-message.ts'
 import { appendItem } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { restoredTask } from '../snapshots/restored-task.ts'
 import {
   restoredContext,
+  type RestoredTask,
   savedContext,
-  taskTextOf,
   type SavedContext,
-  type RestoredTask
+  taskTextOf
 } from '../snapshots/snapshot-text.ts'
-import { contextName, NOT_OWNER, type Commit, type ContextKey, type StoredContext } from '../store/store.ts'
-import { EventClock } from '../timers/delayed-events.ts'
-import { TaskTimers } from '../timers/task-timers.ts'
-import { runOf } from '../work/function-work.ts'
-import { keepSpawnIdsApart, countInspectors } from '../xstate/actor-system.ts'
+import { type Commit, type ContextKey, contextName, NOT_OWNER, type StoredContext } from '../store/store.ts'
+import { EventClock, TaskTimers } from '../timers/task-timers.ts'
+import { workChart } from '../work/chart-work.ts'
+import { isGenerator, runOf, workFunction, workGenerator } from '../work/function-work.ts'
+import { countInspectors, keepSpawnIdsApart, type ScopeChanges } from '../xstate/actor-system.ts'
+import { compileMachine } from '../xstate/compiled-machine.ts'
 import { createActor } from '../xstate/library.ts'
-import type { ContextLogic } from './context-logic.ts'
-import type { ContextEvents, ContextServices, Residency } from './dependencies.ts'
+import type { TransitionCounter } from '../xstate/transition-counter.ts'
+import type { ContextEvents, ContextLogic, ContextServices, Residency } from './dependencies.ts'
 import { CONTEXT_STOPPED } from './errors.ts'
-import {
-  acceptEvent,
-  PendingCalls,
-  type CallOutcome,
-  type StoredEventOptions,
-  type OutsideEvent,
-  type EventOptions,
-  type AcceptRules,
-  type Refusal
-} from './external-events.ts'
-import { Facts } from './facts.ts'
+import { acceptEvent, type AcceptRules, type EventOptions, type OutsideEvent, type Refusal } from './external-events.ts'
+import { Facts, type CallOutcome, PendingCalls, type StoredEventOptions } from './facts.ts'
 import type { LiveActors } from './observers.ts'
 import { resumeTasks } from './resume-tasks.ts'
 import { WorkHost } from './work-host.ts'
@@ -345,6 +341,43 @@ export class LiveContext implements LiveActors {
     for (const taskId of turn.changedTasks) {
       if (subscriptions.has(taskId)) subscriptions.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))
       if (webhooks?.has(taskId)) webhooks.advance(taskId, turn.rowOf(taskId).generation)
+    }
+  }
+}
+
+/** Provides an agent's work and negotiation to the charts. Made once per runtime and shared by its contexts. */
+export function contextLogic({ work, negotiate, input }: Agent, counter?: TransitionCounter): ContextLogic {
+  // An agent without work may have stored tasks, which then end with a reason.
+  const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}), counter)) }
+  if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
+  else if (negotiate) actors.bargaining = negotiationChart(negotiate)
+  return withScope(
+    compileMachine(contextMachine.provide({ actors })),
+    emitting((host, _, fact: ContextFact) => host.noteContextFact(fact))
+  ) as ContextLogic
+}
+
+/** An agent's work as the actor that its tasks invoke. */
+function workLogic(work: Exclude<Agent['work'], undefined>, counter: TransitionCounter | undefined): AnyActorLogic {
+  if (typeof work !== 'function') return workChart(work, counter)
+  return isGenerator(work) ? workGenerator(work) : workFunction(work)
+}
+
+/** The task chart with work, whose emitted events go into the turn. */
+function taskLogic(work: AnyActorLogic): AnyActorLogic {
+  const machine = compileMachine(taskMachine.provide({ actors: { work } }))
+  return withScope(
+    machine,
+    emitting((host, taskId, fact: TaskFact) => host.noteTaskFact(taskId, fact))
+  )
+}
+
+/** Makes emitted events go to the host first. */
+function emitting(note: (host: ActorHost, id: string, fact: never) => void): ScopeChanges {
+  return {
+    emit: (scope, fact) => {
+      note(hostOf(scope.system), scope.id, fact as never)
+      scope.emit(fact)
     }
   }
 }

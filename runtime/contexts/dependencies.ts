@@ -1,3 +1,4 @@
+import type { contextMachine } from '../../machines/context.machine.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Metering } from '../access/quotas.ts'
 import type { ResourceUsage, Owner } from '../access/shares.ts'
@@ -7,13 +8,11 @@ import type { Ids } from '../ports/ids.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
 import type { Commit, ContextKey, Store } from '../store/store.ts'
-import type { TaskSubscriptions } from '../streams/subscriptions.ts'
+import type { TaskSubscriptions } from '../streams/task-tail.ts'
 import type { Counters } from '../telemetry/counters.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker, TaskLoads } from '../work/task-loads.ts'
-import type { BrokenContext } from './broken-contexts.ts'
-import type { ContextLogic } from './context-logic.ts'
 import { runtimeClosing } from './errors.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
@@ -93,4 +92,18 @@ export interface ContextServices {
   readonly owns?: ((key: ContextKey) => boolean) | undefined
   /** Delivers to webhooks, if set. */
   readonly webhooks?: Webhooks | undefined
+}
+
+/** The context chart with an agent's logic. */
+export type ContextLogic = typeof contextMachine
+
+/** The absence of a context that broke. */
+export interface BrokenContext {
+  readonly key: ContextKey
+  /**
+   * Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once.
+   */
+  readonly reloadDelayMs: number
+  /** The timer that reloads it. */
+  timer: unknown
 }

@@ -1,11 +1,8 @@
 import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
 import type { ClientMessage, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
-import type { Turn, TurnCallbacks } from '../commits/turn.ts'
-import { appendItem, NONE, without } from '../primitives/collections.ts'
-import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
+import type { NewWebhook, DeduplicationKey } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { validateAnswer } from '../work/chart-question.ts'
 import { runOf } from '../work/function-work.ts'
@@ -121,77 +118,5 @@ function checkedFor<Given extends ToWork>(
     return (validated.question?.chart ?? snapshot).can(validated.event) ? { event: validated.event } : undefined
   } catch {
     return { event }
-  }
-}
-
-/** Terms of a request, which are stored with its outcome. */
-export type StoredEventOptions = Pick<EventOptions, 'send' | 'webhook'>
-
-/** Outcome of a request: the agent's answer, or the turn that opened a task. */
-export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
-
-type Decided = { readonly taskId: string } | { readonly reply: Message } | { readonly error: unknown }
-
-/** A call that waits for the outcome of its request, then for the commit of the turn that has it. */
-class PendingCall implements TurnCallbacks {
-  readonly callId: string
-  readonly terms: StoredEventOptions
-  readonly #resolve: (outcome: CallOutcome) => void
-  readonly onFailed: (error: unknown) => void
-  decided: Decided | undefined
-
-  constructor(
-    callId: string,
-    terms: StoredEventOptions,
-    resolve: (outcome: CallOutcome) => void,
-    reject: (error: unknown) => void
-  ) {
-    this.callId = callId
-    this.terms = terms
-    this.#resolve = resolve
-    this.onFailed = reject
-  }
-
-  onPublished(turn: Turn): void {
-    const decided = this.decided as Decided
-    if ('error' in decided) this.onFailed(decided.error)
-    else this.#resolve('reply' in decided ? decided : { opened: turn })
-  }
-}
-
-/** The calls of one context that wait for the outcome of their requests, by id. */
-export class PendingCalls {
-  #calls: readonly PendingCall[] = NONE
-
-  /** Settles when the outcome is committed. */
-  add(callId: string, terms: StoredEventOptions): Promise<CallOutcome> {
-    return new Promise(
-      (resolve, reject) => void (this.#calls = appendItem(this.#calls, new PendingCall(callId, terms, resolve, reject)))
-    )
-  }
-
-  has(callId: string): boolean {
-    return this.#calls.some(call => call.callId === callId)
-  }
-
-  /**
-   * Answers a call after the turn's commit, and stores the outcome with the turn. Ignores calls from before a restart.
-   */
-  settle(callId: string, turn: Turn, decided: Decided): void {
-    const call = this.#calls.find(call => call.callId === callId)
-    if (!call) return
-    const { send, webhook } = call.terms
-    if (send && !('error' in decided))
-      turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, ...decided } satisfies SendRow)
-    if (webhook && 'taskId' in decided)
-      turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
-    this.#calls = without(this.#calls, call)
-    call.decided = decided
-    turn.onCommit(call)
-  }
-
-  failAll(error: unknown): void {
-    for (const call of this.#calls) call.onFailed(error)
-    this.#calls = NONE
   }
 }

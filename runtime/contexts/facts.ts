@@ -1,18 +1,21 @@
 import type { ContextFact } from '../../machines/context.machine.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { ClientMessage, TaskFact } from '../../machines/task-events.ts'
 import { agentMessage } from '../authoring/words.ts'
 import { type OpeningDetails, receivedBytes, type WorkInput } from '../authoring/work-arguments.ts'
-import type { CommitPipeline } from '../commits/commit-pipeline.ts'
+import type { CommitPipeline, Turn, TurnCallbacks } from '../commits/commit-pipeline.ts'
 import { factAtEventLimit, type TaskLedger } from '../commits/task-ledger.ts'
+import { appendItem, NONE, without } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
+import type { SendRow } from '../store/rows.ts'
 import type { ContextKey, JournalRow, MessageRow } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
 import { noAnswer, requestRefused, tooManyBytes, tooManyEvents } from './errors.ts'
-import type { PendingCalls } from './external-events.ts'
+import type { EventOptions } from './external-events.ts'
 
 /** Part of `limits.taskBytes` at which a task is logged as nearly full. */
 const NEARLY_FULL = 0.8
@@ -164,5 +167,77 @@ export class Facts {
   /** Marks a task as full. Gives the error only once, so that the task fails once. */
   #fill(taskId: string, error: A2AError): A2AError | undefined {
     return this.#tasks.fill(taskId, error) ? error : undefined
+  }
+}
+
+/** Terms of a request, which are stored with its outcome. */
+export type StoredEventOptions = Pick<EventOptions, 'send' | 'webhook'>
+
+/** Outcome of a request: the agent's answer, or the turn that opened a task. */
+export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
+
+type Decided = { readonly taskId: string } | { readonly reply: Message } | { readonly error: unknown }
+
+/** A call that waits for the outcome of its request, then for the commit of the turn that has it. */
+class PendingCall implements TurnCallbacks {
+  readonly callId: string
+  readonly terms: StoredEventOptions
+  readonly #resolve: (outcome: CallOutcome) => void
+  readonly onFailed: (error: unknown) => void
+  decided: Decided | undefined
+
+  constructor(
+    callId: string,
+    terms: StoredEventOptions,
+    resolve: (outcome: CallOutcome) => void,
+    reject: (error: unknown) => void
+  ) {
+    this.callId = callId
+    this.terms = terms
+    this.#resolve = resolve
+    this.onFailed = reject
+  }
+
+  onPublished(turn: Turn): void {
+    const decided = this.decided as Decided
+    if ('error' in decided) this.onFailed(decided.error)
+    else this.#resolve('reply' in decided ? decided : { opened: turn })
+  }
+}
+
+/** The calls of one context that wait for the outcome of their requests, by id. */
+export class PendingCalls {
+  #calls: readonly PendingCall[] = NONE
+
+  /** Settles when the outcome is committed. */
+  add(callId: string, terms: StoredEventOptions): Promise<CallOutcome> {
+    return new Promise(
+      (resolve, reject) => void (this.#calls = appendItem(this.#calls, new PendingCall(callId, terms, resolve, reject)))
+    )
+  }
+
+  has(callId: string): boolean {
+    return this.#calls.some(call => call.callId === callId)
+  }
+
+  /**
+   * Answers a call after the turn's commit, and stores the outcome with the turn. Ignores calls from before a restart.
+   */
+  settle(callId: string, turn: Turn, decided: Decided): void {
+    const call = this.#calls.find(call => call.callId === callId)
+    if (!call) return
+    const { send, webhook } = call.terms
+    if (send && !('error' in decided))
+      turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, ...decided } satisfies SendRow)
+    if (webhook && 'taskId' in decided)
+      turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
+    this.#calls = without(this.#calls, call)
+    call.decided = decided
+    turn.onCommit(call)
+  }
+
+  failAll(error: unknown): void {
+    for (const call of this.#calls) call.onFailed(error)
+    this.#calls = NONE
   }
 }

@@ -55,26 +55,29 @@ export interface Observation {
 export class Observers {
   /** Calls all observers; `undefined` while there are none, so that only this is checked. */
   active: Required<Observer> | undefined
+  /** The option `inspect` of a context that enters memory now; `undefined` if no observer has it. */
+  inspect: ((event: InspectionEvent) => void) | undefined
   readonly #all = new Set<Observer>()
   readonly #everyone: Required<Observer>
-  readonly #inspect = (event: InspectionEvent): void => this.#everyone.inspect(event)
 
   constructor(logger: Logger) {
     this.#everyone = new Everyone(this.#all, logger)
   }
 
-  /** The option `inspect` of a context that enters memory now; `undefined` if no observer has it. */
-  get inspect(): ((event: InspectionEvent) => void) | undefined {
-    for (const observer of this.#all) if (observer.inspect) return this.#inspect
-    return undefined
+  /** Makes `inspect` the option of contexts that enter memory from now on, if an observer has it. */
+  #setInspect(): void {
+    const isWanted = Array.from(this.#all).some(observer => observer.inspect !== undefined)
+    this.inspect = isWanted ? event => this.#everyone.inspect(event) : undefined
   }
 
   /** Adds an observer. Call the result to remove it; it may be called twice. */
   add(observer: Observer): () => void {
     this.#all.add(observer)
     this.active = this.#everyone
+    this.#setInspect()
     return () => {
       this.#all.delete(observer)
+      this.#setInspect()
       if (this.#all.size === 0) this.active = undefined
     }
   }

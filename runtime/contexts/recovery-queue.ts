@@ -24,7 +24,7 @@ export class RecoveryQueue {
   #startedAtMs: number
   readonly #waiting: CrashSuspect[] = []
   /** The suspect that runs alone now. */
-  #tried: string | undefined
+  tried: string | undefined
   #timer: unknown
 
   constructor(clock: Clock) {
@@ -47,21 +47,16 @@ export class RecoveryQueue {
     this.#timer ??= this.#clock.setTimeout(() => this.#next(), SLOT_MS)
   }
 
-  /** Starts the next suspect if a commit shows progress of the one that runs alone. */
-  progressed({ log, journal }: Pick<Commit, 'log' | 'journal'>): void {
-    const tried = this.#tried
-    if (
-      tried === undefined ||
-      !(log.some(({ taskId }) => taskId === tried) || journal.some(({ taskId }) => taskId === tried))
-    )
-      return
-    this.#tried = undefined
+  /** Starts the next suspect if a commit shows progress of `tried`, which runs alone. */
+  progressed(tried: string, { log, journal }: Pick<Commit, 'log' | 'journal'>): void {
+    if (!(log.some(({ taskId }) => taskId === tried) || journal.some(({ taskId }) => taskId === tried))) return
+    this.tried = undefined
     if (this.#waiting.length > 0) this.#next()
   }
 
   /** Restarts no more suspects. May be called twice. */
   close(): void {
-    this.#tried = undefined
+    this.tried = undefined
     this.#waiting.length = 0
     this.#clock.clearTimeout(this.#timer)
   }
@@ -69,10 +64,10 @@ export class RecoveryQueue {
   #next(): void {
     const newest = this.#waiting.reduce((one, other) => (other.recoveredAtMs > one.recoveredAtMs ? other : one))
     this.#waiting.splice(this.#waiting.indexOf(newest), 1)
-    this.#tried = undefined
+    this.tried = undefined
     this.#arm()
     newest.recover(() => {
-      this.#tried = newest.taskId
+      this.tried = newest.taskId
       this.#arm()
     })
   }

@@ -1,4 +1,4 @@
-import type { Effect } from '../commits/turn.ts'
+import type { Effect } from '../commits/commit-pipeline.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import { NONE } from '../primitives/collections.ts'

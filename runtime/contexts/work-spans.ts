@@ -1,7 +1,7 @@
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Agent } from '../agent/define-agent.ts'
-import type { Effect, Turn } from '../commits/turn.ts'
+import type { Effect, Turn } from '../commits/commit-pipeline.ts'
 import type { ContextKey, JournalRow, Store, StoredContext, TaskEvent } from '../store/store.ts'
 import { ATTRIBUTES, errorTypeOf, INVOKES_AGENT } from '../telemetry/spans.ts'
 import type { SpanAttributes, Telemetry, TelemetrySpan, TraceCarrier } from '../telemetry/telemetry.ts'

@@ -9,7 +9,7 @@ import type { CallScheduler } from '../access/call-scheduler.ts'
 import type { Metering } from '../access/quotas.ts'
 import { sharerKeyOf } from '../access/shares.ts'
 import { checkNamedTenant, emptyScope, scopeOf, type Tenants } from '../access/tenants.ts'
-import { activatedOf, OWN_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
+import { activatedOf, OWN_EXTENSIONS, type Extensions } from '../authoring/work-arguments.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { Scope } from '../store/rows.ts'
@@ -51,7 +51,7 @@ export function admit<Name extends OperationName>(
   call: CallContext,
   supported: Extensions = OWN_EXTENSIONS
 ): Admitted<OperationRequests[Name]> {
-  checkVersion(call.version ?? PROTOCOL_VERSION)
+  if (call.version !== undefined && call.version !== PROTOCOL_VERSION) checkVersion(call.version)
   const extensions = activatedOf(supported, call.extensions)
   const reliable = supported.reliability && (call.extensions?.includes(RELIABILITY_EXTENSION) ?? false)
   const conditions = reliable ? checked(call.conditions ?? {}) : {}

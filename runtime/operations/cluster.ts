@@ -2,7 +2,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { ObservedCluster } from '../ports/cluster-status.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, Erasure, TaskEvent } from '../store/store.ts'
-import type { FeedListener } from '../streams/subscriptions.ts'
+import type { FeedListener } from '../streams/task-tail.ts'
 
 /** The calls that only the node of a context can handle: its changes. */
 export const OWNER_CALL_NAMES = [

@@ -9,7 +9,7 @@ import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { WebhookSender } from '../ports/webhook-sender.ts'
 import type { ReleasingMap } from '../primitives/collections.ts'
 import type { ContextKey, Store } from '../store/store.ts'
-import type { TaskSubscriptions } from '../streams/subscriptions.ts'
+import type { TaskSubscriptions } from '../streams/task-tail.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Membership } from './cluster.ts'
 

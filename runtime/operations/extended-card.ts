@@ -1,6 +1,6 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { GetExtendedAgentCardRequest } from '../../machines/protocol/requests.ts'
+import type { GetExtendedAgentCardRequest } from '../../machines/protocol/objects.ts'
 import type { Caller } from '../access/authentication.ts'
 import { callerOf, type CallContext, NO_ADDRESS } from '../access/call-context.ts'
 import type { Tenants } from '../access/tenants.ts'

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { CancelTaskRequest } from '../../machines/protocol/requests.ts'
+import type { CancelTaskRequest, Message } from '../../machines/protocol/objects.ts'
 import type { CallContext, ClientKey, KeyTarget, KeyToCancel } from '../access/call-context.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
 import { clientKeyOf, type DeduplicationKey, type Scope, type SendRow } from '../store/rows.ts'

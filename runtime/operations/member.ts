@@ -1,4 +1,4 @@
-import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
+import type { SendMessageRequest } from '../../machines/protocol/objects.ts'
 import type { RecoveryQueue } from '../contexts/recovery-queue.ts'
 import { FORMAT } from '../snapshots/snapshot-text.ts'
 import { LARGE_BYTES } from '../streams/task-stream.ts'

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { A2AError, invalidParams, type FieldViolation, taskNotFound } from '../../machines/protocol/errors.ts'
+import type { SendMessageRequest } from '../../machines/protocol/objects.ts'
 import type {
   CreateTaskPushNotificationConfigRequest,
   DeleteTaskPushNotificationConfigRequest,
@@ -8,7 +9,6 @@ import type {
   ListTaskPushNotificationConfigsResponse,
   TaskPushNotificationConfig
 } from '../../machines/protocol/push.ts'
-import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook, Scope } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'

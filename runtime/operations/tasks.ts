@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { A2AError, invalidParams, taskNotFound } from '../../machines/protocol/errors.ts'
-import type { ListTasksResponse, Task } from '../../machines/protocol/objects.ts'
 import type {
   CancelTaskRequest,
   GetTaskRequest,
   ListTasksRequest,
-  SubscribeToTaskRequest
-} from '../../machines/protocol/requests.ts'
+  ListTasksResponse,
+  SubscribeToTaskRequest,
+  Task
+} from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { ANONYMOUS, type CallContext, type Budget } from '../access/call-context.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
@@ -14,9 +15,8 @@ import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts
 import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Erasure, ReadOptions, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
-import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import { loadWholeTask, LARGE_BYTES, type OpenedStream, PIECE_BYTES, toWireTask } from '../streams/task-stream.ts'
-import { TaskTail } from '../streams/task-tail.ts'
+import { type TaskSubscriptions, TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
 import { deliverEvent, generationMismatch, type ChangeKind, runOnOwner, withLostRaceRetry } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'

@@ -1,5 +1,4 @@
-import { pathText } from '../../machines/protocol/codec/decode.ts'
-import { isObject } from '../../machines/protocol/codec/json.ts'
+import { isObject, pathText } from '../../machines/protocol/codec/json.ts'
 
 /** Bytes per member or entry for quotes, colon and comma. */
 const AROUND = 4

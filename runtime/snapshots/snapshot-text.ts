@@ -5,8 +5,7 @@ import type { TaskContext } from '../../machines/task.machine.ts'
 import type { SnapshotIdentity, TaskText } from '../commits/task-ledger.ts'
 import { appendItem, memoizeLast, NONE } from '../primitives/collections.ts'
 import type { RestorableRow } from '../store/store.ts'
-import type { DelayedEvent } from '../timers/delayed-events.ts'
-import type { SavedTimers } from '../timers/task-timers.ts'
+import type { DelayedEvent, SavedTimers } from '../timers/task-timers.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 
 /** Format number of stored actors of taskchart's own charts. Texts without a format have format 1. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import type { AuthenticationInfo } from '../../machines/protocol/push.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { TransitionCount } from '../xstate/transition-counter.ts'

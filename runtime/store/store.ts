@@ -1,6 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type {
   NewWebhook,

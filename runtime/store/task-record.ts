@@ -1,5 +1,4 @@
-import type { Artifact, Task, TaskStatus } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Artifact, Message, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from './store.ts'
 

@@ -1,4 +1,4 @@
-import type { Part } from '../../machines/protocol/parts.ts'
+import type { Part } from '../../machines/protocol/objects.ts'
 import type { WorkWord } from '../../machines/task-events.ts'
 import type { TaskEvent } from '../store/store.ts'
 

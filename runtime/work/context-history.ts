@@ -1,4 +1,4 @@
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Limits } from '../access/limits.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'

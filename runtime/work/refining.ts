@@ -1,15 +1,12 @@
 import type { AnyActorRef, PromiseActorLogic, PromiseSnapshot } from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import type { Artifact, Task } from '../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { Artifact, Message, Part, Task } from '../../machines/protocol/objects.ts'
 import type { ArtifactContent } from '../../machines/task-events.ts'
 import {
   type ArtifactChoice,
   artifactChoices,
-  type ArtifactReference,
   ASKING_OPTIONS,
   meantArtifacts,
-  namedArtifacts,
   artifactNameOf,
   whichArtifact,
   type RefiningOptions,
@@ -17,6 +14,7 @@ import {
 } from '../authoring/artifact-choices.ts'
 import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
+import { type ArtifactReference, namedArtifacts } from '../authoring/words.ts'
 import type { Step, WorkArguments } from '../authoring/work-arguments.ts'
 import { taskIdOf, hostOf, actorPathOf } from '../commits/actor-host.ts'
 import {

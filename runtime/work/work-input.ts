@@ -1,22 +1,21 @@
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { RequestDetails } from '../../machines/protocol/requests.ts'
+import type { Message, RequestDetails, Task } from '../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Limits } from '../access/limits.ts'
-import { namedArtifacts, type ArtifactReference, type EarlierArtifact } from '../authoring/artifact-choices.ts'
-import { NO_EXTENSIONS } from '../authoring/extensions.ts'
+import type { EarlierArtifact } from '../authoring/artifact-choices.ts'
 import { parseInput } from '../authoring/input-schema.ts'
+import { namedArtifacts, type ArtifactReference } from '../authoring/words.ts'
 import {
   NO_DETAILS,
+  NO_EXTENSIONS,
   type OpeningDetails,
   type ReadOpeningDetails,
   receivedBytes,
   type WorkInput
 } from '../authoring/work-arguments.ts'
+import type { Turn } from '../commits/commit-pipeline.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
-import type { Turn } from '../commits/turn.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
 import type { ContextKey, JournalRow, TaskSize } from '../store/store.ts'

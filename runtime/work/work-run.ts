@@ -1,13 +1,11 @@
 import type { ActorRefFrom, AnyActorLogic, AnyActorRef, AnyActorScope, InputFrom } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import type { RequestDetails } from '../../machines/protocol/requests.ts'
+import type { Message, RequestDetails, Task } from '../../machines/protocol/objects.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import type { RefiningOptions, EarlierArtifact } from '../authoring/artifact-choices.ts'
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
-import { UnusedWords } from '../authoring/unused-words.ts'
+import { UnusedWords } from '../authoring/words.ts'
 import type {
   FindArtifact,
   ReceivedMessage,
@@ -16,8 +14,7 @@ import type {
   WorkInput,
   WorkStepArguments
 } from '../authoring/work-arguments.ts'
-import { type ActorHost, taskIdOf, hostOf } from '../commits/actor-host.ts'
-import { deferEffects } from '../commits/commit-gate.ts'
+import { type ActorHost, deferEffects, hostOf, taskIdOf } from '../commits/actor-host.ts'
 import { appendItem, NONE } from '../primitives/collections.ts'
 import { ignoreRejection } from '../primitives/event-loop.ts'
 import { killPoint } from '../primitives/kill-points.ts'

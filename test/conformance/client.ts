@@ -6,14 +6,17 @@ import {
   type WireParameters
 } from '../../adapters/conformance/callers/caller.ts'
 import type { EmittedContent } from '../../adapters/conformance/emitted.ts'
-import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { OperationMethod } from '../../machines/protocol/operations.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
 import type {
   ListTasksRequest,
+  ListTasksResponse,
+  Message,
   SendMessageConfiguration,
-  SendMessageRequest
-} from '../../machines/protocol/requests.ts'
+  SendMessageRequest,
+  SendMessageResponse,
+  StreamResponse,
+  Task
+} from '../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { say, stateName, until } from '../fixtures/runtime/runtime-helpers.ts'
 
 type More = Partial<Message>

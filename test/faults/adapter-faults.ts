@@ -70,14 +70,14 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'a message overtakes those that wait for the other clients',
-    file: 'adapters/websocket/inbox.ts',
+    file: 'adapters/websocket/incoming-frames.ts',
     unit: 'test/adapters/entry/reading.test.ts',
     find: 'const isFirst = this.#waiting.length === 0',
     replace: 'const isFirst = true'
   },
   {
     name: 'the end of one reason to pause a connection ends the others',
-    file: 'adapters/websocket/frame-limits.ts',
+    file: 'adapters/websocket/incoming-frames.ts',
     unit: 'test/adapters/entry/reading.test.ts',
     find: 'if (this.#reasons.length === 0) this.#socket',
     replace: 'this.#socket'
@@ -250,7 +250,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'a request without a version asks for 1.0, on every binding',
-    file: 'adapters/json-rpc/dialect.ts',
+    file: 'adapters/json-rpc/dispatch.ts',
     unit: 'test/adapters/legacy/legacy.test.ts',
     find: "if (text.trim() === '') return 'unstated'",
     replace: "if (text.trim() === '') return 'current'"

@@ -240,7 +240,7 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'a timer that fired stays in the queue',
-    file: 'runtime/timers/delayed-events.ts',
+    file: 'runtime/timers/task-timers.ts',
     find: 'if (!this.#drop(timer)) return',
     replace: ''
   },

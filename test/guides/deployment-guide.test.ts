@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { SECRET_VARIABLE } from '../../adapters/cli/serve/parts.ts'
-import type { ServedMetrics } from '../../adapters/serve/serve-metrics.ts'
 import type { Served } from '../../adapters/websocket/attach.ts'
 import { fromGuide } from '../deployment/guide.ts'
 import { AGENT_MODULE, openGuide } from '../fixtures/guides/compiled-guide.ts'
@@ -123,7 +122,7 @@ await t.test('the files for a cluster have options of serve, and the ports and s
 })
 
 await t.test('a program serves its metrics as the guide shows', async t => {
-  const { served, metrics } = await guide.load<{ served: Served; metrics: ServedMetrics }>('block-0.ts')
-  t.teardown(() => Promise.all([served.close(), metrics.close()]))
-  t.match(await (await fetch(metrics.url)).text(), 'taskchart_connections{transport="http"} 0')
+  const { served } = await guide.load<{ served: Served }>('block-0.ts')
+  t.teardown(() => served.close())
+  t.match(await (await fetch(String(served.metricsUrl))).text(), 'taskchart_connections{transport="http"} 0')
 })

@@ -1,5 +1,4 @@
-import t from 'tap'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { createActor, fromPromise, waitFor, type DoneActorEvent, type ErrorActorEvent, type SnapshotFrom } from 'xstate'
 import type {
   Arrival,
@@ -12,7 +11,7 @@ import type {
   StandingOffer
 } from '../../machines/negotiation-events.ts'
 import { negotiationMachine } from '../../machines/negotiation.machine.ts'
-import type { Part } from '../../machines/protocol/parts.ts'
+import type { Part } from '../../machines/protocol/objects.ts'
 import {
   configurationsOf,
   lastTurn,

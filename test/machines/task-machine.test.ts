@@ -9,7 +9,7 @@ import {
   type EventObject
 } from 'xstate'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import type { Recovery, RestartPolicy } from '../../machines/supervision.ts'
 import type { TaskFact, TaskMachineEvent, ToWork, WorkOutcome } from '../../machines/task-events.ts'

@@ -13,7 +13,7 @@ import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import type { JsonValue } from '../../machines/protocol/codec/json.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import type { Message, Part } from '../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../machines/protocol/objects.ts'
 import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 import {
   accepted,

@@ -1,6 +1,5 @@
 import * as fc from 'fast-check'
-import type { ListTasksResponse } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { ListTasksResponse, Message } from '../../machines/protocol/objects.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import type { Client } from './client.ts'
 import type { SimulatedCluster } from './cluster/cluster.ts'

@@ -1,5 +1,4 @@
-import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Journal } from './journal.ts'

@@ -1,4 +1,4 @@
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import { artifact, text, textOf, type ProducedArtifact } from '../../runtime/authoring/words.ts'
 
 /** What work returns that has done all of its script. */

@@ -1,4 +1,4 @@
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import type { Question } from '../../runtime/authoring/questions.ts'
 import type { WorkArguments, WorkEnd } from '../../runtime/authoring/work-arguments.ts'

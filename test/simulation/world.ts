@@ -1,7 +1,6 @@
 import { nobodyAnswers } from '../../adapters/client/retries/lost-errors.ts'
 import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { Message, Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { Client } from './client.ts'

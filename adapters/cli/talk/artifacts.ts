@@ -1,7 +1,6 @@
 import { join, posix, resolve, win32 } from 'node:path'
 import type { JsonValue } from '../../../machines/protocol/codec/json.ts'
-import type { Artifact } from '../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import type { Artifact, Message, Part } from '../../../machines/protocol/objects.ts'
 import { CommandError } from '../command.ts'
 import { makeFolder, writeNew } from '../files.ts'
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { Artifact, StreamResponse } from '../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import type { Artifact, Message, Part, StreamResponse } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
 import { negotiate, type Offer, offerIn } from '../../client/connect.ts'

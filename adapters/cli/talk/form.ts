@@ -1,5 +1,5 @@
 import { isObject, type JsonValue } from '../../../machines/protocol/codec/json.ts'
-import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Part } from '../../../machines/protocol/objects.ts'
 import { expectedText } from '../text/format.ts'
 import { oneLine } from '../text/terminal.ts'
 import { expectsLine } from './results.ts'

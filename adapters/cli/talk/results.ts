@@ -1,6 +1,5 @@
 import { type Offer, offerIn } from '../../../machines/protocol/negotiation.ts'
-import type { Artifact, StreamResponse, TaskStatus } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Artifact, Message, StreamResponse, TaskStatus } from '../../../machines/protocol/objects.ts'
 import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import { answerSchemaOf } from '../../client/messages.ts'
 import type { Io } from '../command.ts'

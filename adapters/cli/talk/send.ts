@@ -1,4 +1,4 @@
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message } from '../../../machines/protocol/objects.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'

@@ -1,5 +1,4 @@
-import type { Artifact, Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Artifact, Message, Task } from '../../../machines/protocol/objects.ts'
 import { stateText } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'

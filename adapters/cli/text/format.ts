@@ -1,5 +1,5 @@
 import leven from 'leven'
-import { canonicalTimestamp } from '../../../machines/protocol/codec/values.ts'
+import { canonicalTimestamp } from '../../../machines/protocol/codec/decode.ts'
 import { stateText, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { isSwapped } from '../../../runtime/primitives/options.ts'
 import { usageError } from '../command.ts'

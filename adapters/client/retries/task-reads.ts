@@ -1,11 +1,12 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import {
+  type SendMessageRequest,
   SendMessageResponseSchema,
-  TaskSchema,
   type StreamResponse,
-  type Task
+  type SubscribeToTaskRequest,
+  type Task,
+  TaskSchema
 } from '../../../machines/protocol/objects.ts'
-import type { SendMessageRequest, SubscribeToTaskRequest } from '../../../machines/protocol/requests.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'

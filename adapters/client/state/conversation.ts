@@ -1,7 +1,5 @@
 import { offerIn, type Offer } from '../../../machines/protocol/negotiation.ts'
-import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
-import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
+import type { ListTasksRequest, Message, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
 import type { AgentClient } from '../agent-client.ts'

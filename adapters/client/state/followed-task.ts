@@ -1,6 +1,5 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { SendMessageResponse, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message, SendMessageResponse, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { type Clock, systemClock } from '../../../runtime/ports/clock.ts'
 import type { AgentClient } from '../agent-client.ts'

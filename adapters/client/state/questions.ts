@@ -1,5 +1,4 @@
-import type { Task } from '../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import type { Message, Part, Task } from '../../../machines/protocol/objects.ts'
 import { isInterrupted } from '../../../machines/protocol/states.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import { answerSchemaOf, textOf } from '../messages.ts'

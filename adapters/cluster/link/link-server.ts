@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
 import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import { onReceived } from '../../../runtime/primitives/received.ts'
+import { onReceived } from '../../../runtime/primitives/event-loop.ts'
 import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
 import {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import { onReceived } from '../../../runtime/primitives/received.ts'
+import { onReceived } from '../../../runtime/primitives/event-loop.ts'
 import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import {
   ANSWERED,

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
-import { onReceived } from '../../../runtime/primitives/received.ts'
+import { onReceived } from '../../../runtime/primitives/event-loop.ts'
 import { originRefusal, targetOf, type AllowList } from '../../entry/admission.ts'
 
 /** How long a node may be silent, also while it is connected, in milliseconds. */

@@ -1,6 +1,5 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { ListTasksResponse, Task } from '../../../machines/protocol/objects.ts'
-import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
+import type { ListTasksRequest, ListTasksResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { BindingTest } from '../binding-test.ts'
 import { Unanswered } from '../callers/caller.ts'
 import { SubjectUnderTest } from '../subject-under-test.ts'

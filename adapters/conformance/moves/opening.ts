@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Artifact, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Artifact, Message, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { type BindingTest, type Rest, stateIn } from '../binding-test.ts'
 import { Unanswered } from '../callers/caller.ts'
 import { objectMembersOf, itemsOf, actualErrorText } from '../requirements/needs.ts'

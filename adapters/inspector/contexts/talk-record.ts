@@ -1,4 +1,4 @@
-import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Part } from '../../../machines/protocol/objects.ts'
 import type { Commit, ContextKey, MessageRow } from '../../../runtime/store/store.ts'
 import type { Observation } from '../../../runtime/telemetry-port.ts'
 import type { WatchedMessage } from '../feed.ts'

@@ -1,5 +1,5 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message } from '../../../machines/protocol/objects.ts'
 import { textOf } from '../../../runtime/index.ts'
 import type { Redact } from './seen-step.ts'
 

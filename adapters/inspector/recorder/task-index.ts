@@ -1,4 +1,4 @@
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message } from '../../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { type Commit, type ContextKey, type Erasure, isErased, type TaskEvent } from '../../../runtime/store/store.ts'

@@ -1,4 +1,4 @@
-import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Part } from '../../../machines/protocol/objects.ts'
 import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import { OWN_EVENT } from '../../../machines/xstate-names.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'

@@ -1,4 +1,4 @@
-import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Part } from '../../../machines/protocol/objects.ts'
 import { element, escapeMarkup } from '../../drawing/svg-element.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 

@@ -1,5 +1,4 @@
-import type { Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message, Task } from '../../../machines/protocol/objects.ts'
 import { stateText } from '../../../machines/protocol/states.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'

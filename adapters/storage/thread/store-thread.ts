@@ -1,5 +1,5 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
-import { onReceived } from '../../../runtime/primitives/received.ts'
+import { onReceived } from '../../../runtime/primitives/event-loop.ts'
 import { failedOutcome, outcomeOf, type StoreChange, type Changed } from '../../rows/commit-rows.ts'
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { takeTogether } from '../../rows/write-queue.ts'

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { onReceived } from '../../../runtime/primitives/received.ts'
+import { onReceived } from '../../../runtime/primitives/event-loop.ts'
 import type { StoreStatus } from '../../../runtime/store/rows.ts'
 import type { StoreChange, Changed, CommitRows } from '../../rows/commit-rows.ts'
 import { StorageError } from '../../rows/damage.ts'

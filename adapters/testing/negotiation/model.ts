@@ -10,7 +10,7 @@ import type {
 import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { offerIn } from '../../../machines/protocol/negotiation.ts'
-import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { doneType } from '../../../machines/xstate-names.ts'
 import { accepted, declined, offer, rejected, reply, type Words, type Negotiation } from '../../../runtime/index.ts'

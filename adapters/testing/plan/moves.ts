@@ -1,5 +1,5 @@
 import type { AnyMachineSnapshot, EventObject, AnyActorRef, Snapshot } from 'xstate'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message } from '../../../machines/protocol/objects.ts'
 import { doneType, errorType } from '../../../machines/xstate-names.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import { validateAnswer, isClientInput, type AnswerValidation } from '../../../runtime/work-port.ts'

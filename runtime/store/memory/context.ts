@@ -1,5 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
-import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Part } from '../../../machines/protocol/objects.ts'
 import { appendItem, NONE } from '../../primitives/collections.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
 import { append, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'

@@ -6,7 +6,7 @@ import { MODEL_METADATA } from '../../../adapters/ai/conversation.ts'
 import { checkAi } from '../../../adapters/ai/answer-options.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { installable } from '../../../adapters/peers/installed-packages.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message } from '../../../machines/protocol/objects.ts'
 import {
   accepted,
   data,

@@ -13,8 +13,7 @@ import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/po
 import { Shards } from '../../../adapters/cluster/shards.ts'
 import { dialect01 } from '../../../adapters/legacy/index.ts'
 import { TASK_OF_01 } from '../../../adapters/legacy/v01-answers.ts'
-import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message, StreamResponse } from '../../../machines/protocol/objects.ts'
 import {
   accepted,
   authRequired,
@@ -29,7 +28,7 @@ import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
-import type { FeedListener } from '../../../runtime/streams/subscriptions.ts'
+import type { FeedListener } from '../../../runtime/streams/task-tail.ts'
 import { LARGE_BYTES } from '../../../runtime/streams/task-stream.ts'
 import { echo, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { testCluster, type TestCluster, type TestNode } from '../../fixtures/cluster/cluster-nodes.ts'

@@ -16,7 +16,7 @@ import { delegate, remoteAgent, type RemoteEvent } from '../../../adapters/deleg
 import { openTelemetry } from '../../../adapters/opentelemetry/open-telemetry.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
-import { Turn } from '../../../runtime/commits/turn.ts'
+import { Turn } from '../../../runtime/commits/commit-pipeline.ts'
 import { WorkSpans } from '../../../runtime/contexts/work-spans.ts'
 import {
   A2AError,

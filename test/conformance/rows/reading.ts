@@ -1,5 +1,4 @@
-import type { Task } from '../../../machines/protocol/objects.ts'
-import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
+import type { ListTasksRequest, Task } from '../../../machines/protocol/objects.ts'
 import { brief, say, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
 import { read, type Client } from '../client.ts'
 import { byName } from '../column.ts'

@@ -1,5 +1,4 @@
-import type { Task } from '../../../machines/protocol/objects.ts'
-import type { SendMessageRequest } from '../../../machines/protocol/requests.ts'
+import type { SendMessageRequest, Task } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'

@@ -5,23 +5,23 @@ import { compileSchema, decode, tryDecode, type Schema } from '../../../machines
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import {
   ArtifactSchema,
+  CancelTaskRequestSchema,
+  GetTaskRequestSchema,
+  ListTasksRequestSchema,
   ListTasksResponseSchema,
+  MessageSchema,
+  type Part,
+  PartSchema,
+  SendMessageRequestSchema,
   StreamResponseSchema,
   TaskArtifactUpdateEventSchema,
   TaskSchema,
   TaskStatusSchema
 } from '../../../machines/protocol/objects.ts'
-import { MessageSchema, PartSchema, type Part } from '../../../machines/protocol/parts.ts'
 import {
   CreateTaskPushNotificationConfigRequestSchema,
   ListTaskPushNotificationConfigsRequestSchema
 } from '../../../machines/protocol/push.ts'
-import {
-  CancelTaskRequestSchema,
-  GetTaskRequestSchema,
-  ListTasksRequestSchema,
-  SendMessageRequestSchema
-} from '../../../machines/protocol/requests.ts'
 import { SecuritySchemeSchema } from '../../../machines/protocol/security.ts'
 import { agentCard, samples, task, userMessage } from '../../fixtures/protocol/protocol-samples.ts'
 

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { checkJson, checkJsonText, isObject } from '../../../machines/protocol/codec/json.ts'
-import { pathText } from '../../../machines/protocol/codec/decode.ts'
+import { checkJson, checkJsonText, isObject, pathText } from '../../../machines/protocol/codec/json.ts'
 
 const nestedText = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 const nested = (depth: number): unknown => JSON.parse(nestedText(depth))

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { assign, fromPromise } from 'xstate'
 import { z } from 'zod'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
-import type { SendMessageRequest } from '../../../machines/protocol/requests.ts'
+import type { SendMessageRequest } from '../../../machines/protocol/objects.ts'
 import {
   accepted,
   authRequired,

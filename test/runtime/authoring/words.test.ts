@@ -1,7 +1,7 @@
 import t from 'tap'
 import { z } from 'zod'
-import { namedArtifacts } from '../../../runtime/authoring/artifact-choices.ts'
 import { artifactOf } from '../../../runtime/authoring/checked-words.ts'
+import { namedArtifacts } from '../../../runtime/authoring/words.ts'
 import { artifact, data, dataOf, file, progress, text, textOf as textOfParts } from '../../../runtime/index.ts'
 import { userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 

@@ -1,7 +1,6 @@
 import t from 'tap'
-import { answerToFailed, CommitPipeline, LOST_RACE } from '../../../runtime/commits/commit-pipeline.ts'
+import { answerToFailed, CommitPipeline, LOST_RACE, Turn } from '../../../runtime/commits/commit-pipeline.ts'
 import { factAtEventLimit } from '../../../runtime/commits/task-ledger.ts'
-import { Turn } from '../../../runtime/commits/turn.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { deferred, rest, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 

@@ -450,6 +450,25 @@ await t.test('a commit that fails', async t => {
   })
 })
 
+await t.test('a chart of an author starts only after its task is stored', async t => {
+  let started = 0
+  const store = failingStore()
+  const work = setupWork({}).createMachine({
+    context: () => {
+      started += 1
+      return {}
+    },
+    initial: 'done',
+    states: { done: { type: 'final' } }
+  })
+  const { runtime } = start(t, { work }, { store })
+  store.failNext(() => Promise.reject(new Error('disk')))
+  t.equal((await refusal(runtime.sendMessage(say('x')))).code, 'Overloaded')
+  t.equal(started, 0)
+  await runtime.sendMessage(say('y'))
+  t.equal(started, 1)
+})
+
 await t.test('while the store refuses commits', async t => {
   /** Work that charges in a step; a store that refuses what the test says. */
   const charging = (t: Test, refuses: (commit: Commit) => boolean) => {

@@ -2,8 +2,7 @@ import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import { negotiate, offerIn, type Offer } from '../../../adapters/client/connect.ts'
-import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import type { Message, Part, SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import { jsonSchemaOf } from '../../../runtime/authoring/input-schema.ts'
 import {
   accepted,

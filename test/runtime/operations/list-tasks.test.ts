@@ -1,6 +1,5 @@
 import t, { type Test } from 'tap'
-import type { ListTasksResponse, Task } from '../../../machines/protocol/objects.ts'
-import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
+import type { ListTasksRequest, ListTasksResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { Runtime, RuntimeOptions } from '../../../runtime/runtime-options.ts'

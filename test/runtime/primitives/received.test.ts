@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import t from 'tap'
-import { onMessageEvent, onReceived } from '../../../runtime/primitives/received.ts'
+import { onMessageEvent, onReceived } from '../../../runtime/primitives/event-loop.ts'
 
 const throwing = (data: unknown) => {
   throw new Error(String(data))

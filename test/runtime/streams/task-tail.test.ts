@@ -2,9 +2,8 @@ import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store, TaskEvent } from '../../../runtime/store/store.ts'
-import { TaskSubscriptions } from '../../../runtime/streams/subscriptions.ts'
+import { TaskSubscriptions, TaskTail } from '../../../runtime/streams/task-tail.ts'
 import { eachOf, TaskStream } from '../../../runtime/streams/task-stream.ts'
-import { TaskTail } from '../../../runtime/streams/task-tail.ts'
 import { collect, deferred, rejection, rest, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
 const scope = { tenant: '', principal: 'anna' }

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { emit } from 'xstate'
-import type { TaskArtifactUpdateEvent } from '../../../machines/protocol/objects.ts'
-import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Part, TaskArtifactUpdateEvent } from '../../../machines/protocol/objects.ts'
 import {
   artifact,
   data,

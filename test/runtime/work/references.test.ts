@@ -1,6 +1,5 @@
 import t from 'tap'
-import type { Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message, Task } from '../../../machines/protocol/objects.ts'
 import {
   A2AError,
   inputRequired,

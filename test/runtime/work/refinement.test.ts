@@ -1,7 +1,6 @@
 import t from 'tap'
 import { assign } from 'xstate'
-import type { Artifact, Task } from '../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import type { Artifact, Message, Part, Task } from '../../../machines/protocol/objects.ts'
 import {
   artifact,
   artifactChoices,

@@ -1,8 +1,7 @@
 import t from 'tap'
 import { assign, fromPromise as plainPromise, createActor } from 'xstate'
 import { z } from 'zod'
-import type { Task } from '../../../machines/protocol/objects.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message, Task } from '../../../machines/protocol/objects.ts'
 import {
   accepted,
   artifact,

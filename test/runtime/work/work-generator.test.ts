@@ -2,7 +2,7 @@
 import t from 'tap'
 import { emit } from 'xstate'
 import { z } from 'zod'
-import type { Message } from '../../../machines/protocol/parts.ts'
+import type { Message } from '../../../machines/protocol/objects.ts'
 import {
   artifact,
   authRequired,

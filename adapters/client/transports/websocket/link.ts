@@ -1,5 +1,5 @@
 import { isA2AError } from '../../../../machines/protocol/errors.ts'
-import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
+import { onMessageEvent } from '../../../../runtime/primitives/event-loop.ts'
 import { closedHere, mayPass, nobodyAnswers, unreadable, wasLost } from '../../retries/lost-errors.ts'
 import { BackOff, type BackOffOptions, type LinkState, LinkWatch } from '../../retries/transport-state.ts'
 import type { ClientSocket } from './client-socket.ts'

@@ -1,5 +1,4 @@
-import type { Task } from '../../../../machines/protocol/objects.ts'
-import type { Message } from '../../../../machines/protocol/parts.ts'
+import type { Message, Task } from '../../../../machines/protocol/objects.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import {
   applyEvent,

@@ -1,6 +1,5 @@
 import { batch, computed, effect, signal } from '@preact/signals'
-import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
-import type { Message } from '../../../../machines/protocol/parts.ts'
+import type { Message, StreamResponse } from '../../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { AgentClient } from '../../../client/agent-client.ts'

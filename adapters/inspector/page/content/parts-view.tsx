@@ -1,6 +1,5 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { Artifact } from '../../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../../machines/protocol/parts.ts'
+import type { Artifact, Message, Part } from '../../../../machines/protocol/objects.ts'
 import { isWeb, PICTURES } from '../../story/story-parts.ts'
 import { CopyId } from '../frame/copy-id.tsx'
 import { jsonText, sizeText } from '../frame/wording.ts'

@@ -1,4 +1,4 @@
-import type { Part } from '../../../../machines/protocol/parts.ts'
+import type { Part } from '../../../../machines/protocol/objects.ts'
 
 /** A complete content of a message or an artifact. */
 export type Content =

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../../runtime/ports/clock.ts'
-import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
+import { onMessageEvent } from '../../../../runtime/primitives/event-loop.ts'
 import { BackOff } from '../../../client/retries/transport-state.ts'
 import type { FromHub, FromPage } from '../../feed.ts'
 

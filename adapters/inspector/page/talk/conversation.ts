@@ -1,7 +1,6 @@
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn } from '../../../../machines/protocol/negotiation.ts'
-import type { Artifact, TaskStatus } from '../../../../machines/protocol/objects.ts'
-import type { Message } from '../../../../machines/protocol/parts.ts'
+import type { Artifact, Message, TaskStatus } from '../../../../machines/protocol/objects.ts'
 import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'

@@ -1,7 +1,6 @@
 import { useMemo, useState } from 'preact/hooks'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
-import type { TaskStatus } from '../../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../../machines/protocol/parts.ts'
+import type { Message, Part, TaskStatus } from '../../../../machines/protocol/objects.ts'
 import { answerSchemaOf } from '../../../client/messages.ts'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'

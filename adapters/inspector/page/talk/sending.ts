@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals'
 import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
-import type { Message, Part } from '../../../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../../../machines/protocol/objects.ts'
 import { nameQuestion } from '../../../client/messages.ts'
 import { agent } from '../agent/agent.ts'
 import { askHub, authorized } from '../feed/feed.ts'

@@ -1,6 +1,6 @@
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn } from '../../../../machines/protocol/negotiation.ts'
-import type { Message, Part } from '../../../../machines/protocol/parts.ts'
+import type { Message, Part } from '../../../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { MessageView } from '../content/parts-view.tsx'
 import { moveOf, type TalkItem } from './conversation.ts'

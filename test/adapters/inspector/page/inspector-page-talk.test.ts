@@ -4,9 +4,10 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { serve } from '../../../../adapters/serve/serve.ts'
-import type { Part } from '../../../../machines/protocol/parts.ts'
+import type { Part } from '../../../../machines/protocol/objects.ts'
 import {
   accepted,
+  createRuntime,
   defineAgent,
   inputRequired,
   negotiation,
@@ -15,7 +16,6 @@ import {
   reply,
   textOf
 } from '../../../../runtime/index.ts'
-import { createRuntime } from '../../../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { drawnChart, fakeHub } from '../../../fixtures/pages/fake-hub.ts'
 import { until } from '../../../fixtures/runtime/runtime-helpers.ts'
