@@ -8,7 +8,7 @@ import { jitter } from '../../runtime/primitives/event-loop.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { AnswerHeaders } from '../entry/answers.ts'
 import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
-import type { ServiceParameters } from '../json-rpc/envelope.ts'
+import type { ServiceParameters } from '../json-rpc/dispatch.ts'
 import { callTerms, plainTerms, type CallParameters, type TraceParameters } from '../json-rpc/service-parameters.ts'
 
 type Settings = ServedRuntime['settings']

@@ -1,8 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { type Form, jsonAnswer, shownError, statusAnswer, restErrorBody } from '../entry/answers.ts'
-import type { Dialect, Operations, RestCall, Versions } from '../json-rpc/dispatch.ts'
-import { encodeOnce } from '../json-rpc/envelope.ts'
+import { type Dialect, encodeOnce, type Operations, type RestCall, type Versions } from '../json-rpc/dispatch.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
 import { callContextOf, delayRefusal, type RequestHead, type HttpCall } from './call.ts'
 import {

@@ -2,17 +2,18 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import { sendJson } from '../entry/small-request.ts'
-import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import {
-  resultTexts,
   encodeOnce,
   type Envelope,
   errorFrame,
+  type Methods,
+  noSuchMethod,
   readEnvelope,
   type RequestId,
   resultFrame,
-  resultPieces
-} from '../json-rpc/envelope.ts'
+  resultPieces,
+  resultTexts
+} from '../json-rpc/dispatch.ts'
 import { callContextOf, delayRefusal, type HttpCall } from './call.ts'
 import { bodyOf, isJson, wrongType } from './parameters.ts'
 import { inPieces, streamAnswer, type Encoding } from './streaming.ts'

@@ -1,7 +1,7 @@
 import type { CallContext, Conditions } from '../../runtime/access/call-context.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Telemetry, TraceCarrier } from '../../runtime/telemetry-port.ts'
-import type { ServiceParameters } from './envelope.ts'
+import type { ServiceParameters } from './dispatch.ts'
 
 /** The service parameters of the reliability extension, with the names of their conditions. */
 const CONDITIONS: readonly (readonly [string, keyof Conditions])[] = [

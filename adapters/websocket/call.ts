@@ -1,6 +1,6 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { CallContext, Conditions, Budget } from '../../runtime/access/call-context.ts'
-import { resultTexts, type ResultTexts, type RequestId } from '../json-rpc/envelope.ts'
+import { resultTexts, type ResultTexts, type RequestId } from '../json-rpc/dispatch.ts'
 import type { CallParameters, TraceParameters } from '../json-rpc/service-parameters.ts'
 import { LargeAnswer, type LargeAnswers } from './large-answer.ts'
 

@@ -10,16 +10,18 @@ import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { eachOf, EVENTS_PER_ROUND, type ReadResult } from '../../runtime/streams/task-stream.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
-import { type Method, type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
 import {
   encodeOnce,
   type Envelope,
   errorFrame,
+  type Method,
+  type Methods,
+  noSuchMethod,
   readEnvelope,
   type RequestId,
   resultFrame,
   streamEndFrame
-} from '../json-rpc/envelope.ts'
+} from '../json-rpc/dispatch.ts'
 import { callTerms, type CallParameters, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'

@@ -1,6 +1,6 @@
 import type { Budget } from '../../runtime/access/call-context.ts'
 import { AnswerBudget, AnswerSpace, type Owner, SharedLimit } from '../../runtime/access/shares.ts'
-import { type RequestId, resultFrame, resultPieces } from '../json-rpc/envelope.ts'
+import { type RequestId, resultFrame, resultPieces } from '../json-rpc/dispatch.ts'
 import type { Outbox } from './outbox.ts'
 
 /** The limit on large answers in memory for one connection, in bytes. A single answer may be larger. */

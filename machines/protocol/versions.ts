@@ -24,7 +24,7 @@ export function normaliseVersion(text: string | undefined): string | undefined {
 
 /** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
 export function checkVersion(given: string): void {
-  if (given === PROTOCOL_VERSION || normaliseVersion(given) === PROTOCOL_VERSION) return
+  if (normaliseVersion(given) === PROTOCOL_VERSION) return
   const request =
     given.trim() === ''
       ? 'The request names no A2A-Version, which means 0.3'

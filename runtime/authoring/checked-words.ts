@@ -19,8 +19,8 @@ import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { contextLoss, jsonLoss, kindIn } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
-import { isQuestion, type Question } from './questions.ts'
-import { notYet, releaseWord, type WorkResult } from './words.ts'
+import type { Question } from './questions.ts'
+import { isQuestionType, notYet, releaseWord, type WorkResult } from './words.ts'
 
 /** Words that only a negotiation may answer. */
 const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
@@ -177,7 +177,7 @@ export function toOutcome(result: unknown): WorkOutcome {
 function checkResult(given: object): void {
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed' || NEGOTIATED.includes(given.type)))
     return
-  if (isQuestion(given))
+  if ('type' in given && isQuestionType(given.type))
     throw invalid(
       'result must not be a question: await ask(…) in a function, or yield* it in a generator, and return the result'
     )

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts'
 
-const ENVELOPE = 'adapters/json-rpc/envelope.ts'
+const ENVELOPE = 'adapters/json-rpc/dispatch.ts'
 const CONNECTION = 'adapters/websocket/connection.ts'
 const REQUESTS = 'adapters/client/requests.ts'
 const WRITER = 'adapters/storage/write/commit-writer.ts'

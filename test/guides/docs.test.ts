@@ -1,3 +1,4 @@
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -5,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { tsImport } from 'tsx/esm/api'
 import { WebSocket } from 'ws'
-import { readEnvelope } from '../../adapters/json-rpc/envelope.ts'
+import { readEnvelope } from '../../adapters/json-rpc/dispatch.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { CLOSE_CODES } from '../../adapters/websocket/close-codes.ts'
 import { PING_INTERVAL_MS } from '../../adapters/websocket/heartbeat.ts'
@@ -235,4 +236,28 @@ await t.test('the errors of the sources use only these terms', async t => {
   for (const { path, text } of messages)
     for (const { term, word, found } of FORBIDDEN)
       if (found.test(text)) t.fail(`${path} says ${text}: write "${term}" for "${word}"`)
+})
+
+/** The sources that a step runs through, in a process of its own: coverage would change its own figures. */
+async function sourcesOf(step: 'message' | 'event'): Promise<string[]> {
+  const { NODE_V8_COVERAGE: _, ...env } = process.env
+  const child = fork(new URL('../fixtures/servers/way.js', import.meta.url), [step], { env, execArgv: [] })
+  const ended = once(child, 'exit')
+  const [sources] = (await once(child, 'message')) as [string[]]
+  await ended
+  return sources
+}
+
+await t.test('a message and an event run through the files that the guide lists', async t => {
+  const guide = readFileSync('docs/architecture.md', 'utf8')
+  const from = guide.indexOf('To read it in the code')
+  const listed = Array.from(
+    guide.slice(from, guide.indexOf('With SQLite,', from)).matchAll(/`([^`]+\.ts)`/g),
+    ([, name = '']) => name
+  )
+  const sources = await sourcesOf('message')
+  t.strictSame(listed.toSorted(), sources)
+  t.ok(sources.length <= 55, `a message runs through ${sources.length} files`)
+  const ofEvent = await sourcesOf('event')
+  t.ok(ofEvent.length <= 46, `an event runs through ${ofEvent.length} files`)
 })

@@ -1,13 +1,14 @@
 import t from 'tap'
-import { methodsOf, noSuchMethod } from '../../../adapters/json-rpc/dispatch.ts'
 import {
-  resultTexts,
   encodeOnce,
   errorFrame,
+  methodsOf,
+  noSuchMethod,
   readEnvelope,
   resultFrame,
+  resultTexts,
   streamEndFrame
-} from '../../../adapters/json-rpc/envelope.ts'
+} from '../../../adapters/json-rpc/dispatch.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS } from '../../../machines/protocol/operations.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
