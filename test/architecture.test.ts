@@ -18,7 +18,6 @@ const ROOMS = [
   'access',
   'streams',
   'commits',
-  'timers',
   'negotiation',
   'work',
   'snapshots',

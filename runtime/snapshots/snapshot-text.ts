@@ -3,9 +3,9 @@ import { BARGAINING, isEmpty, type ContextInput, type contextMachine } from '../
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
 import type { SnapshotIdentity, TaskText } from '../commits/task-ledger.ts'
+import type { DelayedEvent, SavedTimers } from '../commits/task-timers.ts'
 import { appendItem, memoizeLast, NONE } from '../primitives/collections.ts'
 import type { RestorableRow } from '../store/store.ts'
-import type { DelayedEvent, SavedTimers } from '../timers/task-timers.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 
 /** Format number of stored actors of taskchart's own charts. Texts without a format have format 1. */

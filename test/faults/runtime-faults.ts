@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 const PIPELINE = 'runtime/commits/commit-pipeline.ts'
 const SENDS = 'runtime/operations/keyed-messages.ts'
-const TIMERS = 'runtime/timers/task-timers.ts'
+const TIMERS = 'runtime/commits/task-timers.ts'
 const REPLAY = 'runtime/work/journal.ts'
 const TASKS = 'runtime/operations/tasks.ts'
 
@@ -240,7 +240,7 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'a timer that fired stays in the queue',
-    file: 'runtime/timers/task-timers.ts',
+    file: 'runtime/commits/task-timers.ts',
     find: 'if (!this.#drop(timer)) return',
     replace: ''
   },
@@ -260,7 +260,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'a deadline is ignored',
     file: TIMERS,
-    unit: 'test/runtime/timers/deadlines.test.ts',
+    unit: 'test/runtime/commits/deadlines.test.ts',
     find: `this.#setDeadline(taskId, deadlineAtMs)
     return`,
     replace: 'return'
@@ -268,7 +268,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'a deadline is lost when its task is restored',
     file: TIMERS,
-    unit: 'test/runtime/timers/deadlines.test.ts',
+    unit: 'test/runtime/commits/deadlines.test.ts',
     find: 'return dueMs === undefined ? events : [...events, { dueMs, start: () => this.#setDeadline(taskId, dueMs) }]',
     replace: 'return events'
   },

@@ -5,7 +5,7 @@ import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { setupWork } from '../../../runtime/index.ts'
 import { unrefTimer, withLongTimers } from '../../../runtime/ports/clock.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { Alarms } from '../../../runtime/timers/task-timers.ts'
+import { Alarms } from '../../../runtime/commits/task-timers.ts'
 import { open, reaches, rest, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 

@@ -2,14 +2,14 @@ import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } fr
 import type { ContextMachineEvent } from '../../machines/context.machine.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import { OWN_EVENT, parseType } from '../../machines/xstate-names.ts'
-import { actorPathOf, HASTY_MS, taskIdOf } from '../commits/actor-host.ts'
-import type { Effect } from '../commits/commit-pipeline.ts'
 import type { Clock } from '../ports/clock.ts'
 import { NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { replaceSchedule, takeId } from '../xstate/actor-system.ts'
 import { activeStates } from '../xstate/persisted-snapshot.ts'
 import { writtenChart } from '../xstate/written-chart.ts'
+import { actorPathOf, HASTY_MS, taskIdOf } from './actor-host.ts'
+import type { Effect } from './commit-pipeline.ts'
 
 type Schedule = AnyActorRef['system']['scheduler']['schedule']
 

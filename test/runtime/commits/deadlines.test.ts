@@ -2,7 +2,7 @@ import t from 'tap'
 import { defineAgent, setupWork } from '../../../runtime/index.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { notInTime } from '../../../runtime/timers/task-timers.ts'
+import { notInTime } from '../../../runtime/commits/task-timers.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { lives } from '../../fixtures/runtime/lives.ts'
 import {
