@@ -181,8 +181,9 @@ const MOST_CONFIGURATIONS = 20_000
 
 /** What explores a chart with @xstate/graph, an optional peer. */
 async function loadExplorer() {
-  const [states, space] = await Promise.all([import('./agent-states.ts'), import('./state-space.ts')])
-  return { ...states, ...space }
+  const { agentInitialStates, chartInitialState } = await import('./agent-states.ts')
+  const { stateSpaceOf } = await import('./state-space.ts')
+  return { agentInitialStates, chartInitialState, stateSpaceOf }
 }
 
 interface Unseen {
