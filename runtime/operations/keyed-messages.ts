@@ -59,19 +59,22 @@ export async function sendByKey<T>(
   key: ClientKey,
   send: (aim: Aim) => Promise<T>
 ): Promise<T> {
-  const takeAim = async () => {
-    const target = await readTarget(services, scope, key.name)
-    return { target, address: key.address(target) }
-  }
-  for (let aim = await takeAim(); ;) {
-    try {
-      return await send(aim)
-    } catch (error) {
-      if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
-      const now = await takeAim()
-      if (isDeepStrictEqual([nameOf(now.target), now.address], [nameOf(aim.target), aim.address])) throw error
-      aim = now
-    }
+  return sendTo(await aimOf(services, scope, key), send, () => aimOf(services, scope, key))
+}
+
+async function aimOf(services: OperationServices, scope: Scope, key: ClientKey): Promise<Aim> {
+  const target = await readTarget(services, scope, key.name)
+  return { target, address: key.address(target) }
+}
+
+async function sendTo<T>(aim: Aim, send: (aim: Aim) => Promise<T>, takeAim: () => Promise<Aim>): Promise<T> {
+  try {
+    return await send(aim)
+  } catch (error) {
+    if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+    const now = await takeAim()
+    if (isDeepStrictEqual([nameOf(now.target), now.address], [nameOf(aim.target), aim.address])) throw error
+    return sendTo(now, send, takeAim)
   }
 }
 

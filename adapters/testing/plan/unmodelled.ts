@@ -169,10 +169,11 @@ function acceptedTypes(chart: AnyMachineSnapshot, id: string): string[] {
   const types = new Set(
     transitions
       .filter(({ source, targets, actions, reenter }) => {
-        const isEmpty = targets.length === 0 && actions.length === 0 && !reenter
-        return active.has(source.id) && !isEmpty
+        const changes = targets.length + actions.length + Number(reenter)
+        return active.has(source.id) && changes > 0
       })
-      .flatMap(({ event }) => (event === '' ? [] : event))
+      .map(({ event }) => event)
   )
+  types.delete('')
   return [...types].filter(type => !ANSWERS.includes(type) && (!isOwnName(type) || type === snapshotType(id)))
 }

@@ -2,6 +2,8 @@ import * as sdk from '@a2a-js/sdk'
 import { LegacyRestTransport } from '@a2a-js/sdk/compat/v0_3/client'
 import t, { type Test } from 'tap'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
+import { BARE } from '../../../adapters/legacy/v03-requests.ts'
+import { writeWebhook03 } from '../../../adapters/legacy/v03.ts'
 import type { Dialect, RestCall } from '../../../adapters/json-rpc/dispatch.ts'
 import { toError03 } from '../../../adapters/legacy/errors.ts'
 import { A2AError, ERRORS, isA2AError } from '../../../machines/protocol/errors.ts'
@@ -293,6 +295,15 @@ await t.test('a webhook receives the task in the form of the request that regist
     ]
   })
   t.notMatch(JSON.stringify(bare), '"kind"')
+})
+
+await t.test('a stored webhook has the form of its request before the first call of 0.3', t => {
+  const status = { state: 'TASK_STATE_COMPLETED' } as const
+  const update = { statusUpdate: { taskId: 't', contextId: 'c', status } }
+  const task = { id: 't', contextId: 'c', status }
+  t.match(JSON.parse(writeWebhook03('0.3', update, task).text), { kind: 'task', id: 't' })
+  t.notMatch(writeWebhook03(BARE, update, task).text, '"kind"')
+  t.end()
 })
 
 await t.test('a webhook of a large task receives it as it was, read in pieces', async t => {

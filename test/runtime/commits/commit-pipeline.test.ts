@@ -1,7 +1,7 @@
 import t from 'tap'
 import { answerToFailed, CommitPipeline, LOST_RACE, Turn } from '../../../runtime/commits/commit-pipeline.ts'
 import { factAtEventLimit } from '../../../runtime/commits/task-ledger.ts'
-import type { TaskEvent } from '../../../runtime/store/store.ts'
+import { NOT_OWNER, type TaskEvent } from '../../../runtime/store/store.ts'
 import { deferred, rest, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 
 function event(
@@ -115,6 +115,13 @@ await t.test('a commit pipeline', async t => {
       t.equal(told.length, 0)
     }
   })
+})
+
+await t.test('a call whose turn is not stored gets an error that says what to do', t => {
+  t.equal(answerToFailed(LOST_RACE), LOST_RACE)
+  t.equal(answerToFailed(NOT_OWNER), NOT_OWNER)
+  t.match(answerToFailed(new Error('disk')), { code: 'Overloaded', retryAfterMs: 1000, cause: { message: 'disk' } })
+  t.end()
 })
 
 await t.test('a turn returns its events by task', async t => {

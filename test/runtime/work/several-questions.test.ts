@@ -533,3 +533,42 @@ await t.test('charts below the work', async t => {
     t.equal(stateName(taskIn(await runtime.sendMessage(say('y', { taskId }))).status.state), 'failed')
   })
 })
+
+await t.test('a region that asks nothing hears the answers to the questions of others', async t => {
+  const asking = (prompt: string) =>
+    ({
+      initial: 'asking',
+      states: {
+        asking: { tags: 'input-required', meta: { prompt }, on: { 'message.received': 'known' } },
+        known: { type: 'final' }
+      }
+    }) as const
+  const work = setupWork({ types: { context: {} as { heard: string } } }).createMachine({
+    type: 'parallel',
+    context: { heard: '' },
+    output: ({ context }) => ({ artifact: text(context.heard) }),
+    states: {
+      left: asking('Left?'),
+      right: asking('Right?'),
+      log: {
+        initial: 'open',
+        states: {
+          open: {
+            on: {
+              'message.received': {
+                target: 'closed',
+                actions: assign({ heard: ({ event }) => wordsOf(event.message) })
+              }
+            }
+          },
+          closed: { type: 'final' }
+        }
+      }
+    }
+  })
+  const { runtime } = start(t, { work })
+  const { id } = taskIn(await runtime.sendMessage(say('go')))
+  await runtime.sendMessage(say('first', { taskId: id }))
+  const { artifacts } = taskIn(await runtime.sendMessage(say('second', { taskId: id })))
+  t.match(artifacts, [{ parts: [{ text: 'first' }] }])
+})
