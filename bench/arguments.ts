@@ -8,7 +8,7 @@ export interface Asked {
   readonly scale: Scale
   /** Names of scenarios. */
   readonly names: readonly string[]
-  /** What is done with the figures: a full run replaces all that are kept, `--write` those of the scenarios that run. */
+  /** Which figures are kept: `all` of a full run; with `--write` `some`, those of the scenarios that run. */
   readonly keep: 'all' | 'some' | 'none'
   /** The path of the Node that runs the servers. */
   readonly node: string
@@ -17,8 +17,8 @@ export interface Asked {
 }
 
 /**
- * Reads `--quick`, `--only send,stream`, `--write`, `--against FOLDER` and `--node PATH`. Throws TypeError that says what
- * may be given.
+ * Reads `--quick`, `--only send,stream`, `--write`, `--against FOLDER` and `--node PATH`. Throws TypeError that says
+ * what may be given.
  */
 export function readArguments(given: readonly string[]): Asked {
   const { values } = parseArgs({

@@ -16,7 +16,10 @@ export class ServerProcess {
     this.port = port
   }
 
-  /** Starts the server of a file in `servers/`, of this checkout or of another folder's, and resolves when it listens. Throws Error if it ends instead. */
+  /**
+   * Starts the server of a file in `servers/`, of this checkout or of another folder's, and resolves when it listens.
+   * Throws Error if it ends instead.
+   */
   static async start(file: string, options: unknown, folder?: string): Promise<ServerProcess> {
     const built = folder === undefined ? import.meta.url : pathToFileURL(resolve(folder, '.build-bench/bench/main.js'))
     const child = fork(new URL(`servers/${file}.js`, built), [JSON.stringify(options)], {

@@ -56,13 +56,13 @@ export function delayType(delay: number | string, stateId: string): string {
 /** An event that XState makes: of a delay in a state, of a state that is done, or of an actor. */
 export interface MadeEvent {
   readonly kind: 'after' | 'done' | 'error' | 'snapshot'
-  /** What is done or has failed. */
+  /** Whether an actor or a state is done or has failed. */
   readonly of: 'actor' | 'state' | undefined
   /** The id of the actor or state, `*` for any; of `after` its delay, in milliseconds or by its name. */
   readonly id: string
 }
 
-/** What the type of an event says, if XState makes it; `undefined` for the author's events. */
+/** Reads the type of an event that XState makes; `undefined` for the author's events. */
 export function parseType(type: string): MadeEvent | undefined {
   const [, kind, of, id = ''] = /^xstate\.(after|done|error|snapshot)\.(?:(actor|state)\.)?(.*)$/s.exec(type) ?? []
   return kind === undefined ? undefined : ({ kind, of, id: kind === 'after' ? id.split('.')[0] : id } as MadeEvent)

@@ -1,5 +1,5 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
-import { isObject } from '../machines/protocol/codec/json.ts'
+import { isObject, type JsonLimits } from '../machines/protocol/codec/json.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type {
   OperationName,
@@ -256,6 +256,8 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   /** Capabilities that are on; operations of the others are refused. */
   readonly capabilities: Capabilities
   readonly limits: Limits
+  /** Those of them that bound the JSON of a request. */
+  readonly jsonLimits: JsonLimits
   readonly logger: Logger
   readonly clock: Clock
   /** URIs of the extensions that clients may activate: taskchart's and the author's. */
@@ -298,6 +300,7 @@ export function settingsOf(
   return {
     capabilities,
     limits,
+    jsonLimits: { depth: limits.jsonDepth, nodes: limits.jsonNodes },
     logger,
     clock,
     counters,

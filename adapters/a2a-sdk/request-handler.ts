@@ -2,11 +2,10 @@ import * as sdk from '@a2a-js/sdk'
 import { V03PushNotificationSerializer } from '@a2a-js/sdk/compat/v0_3/server'
 import type { A2ARequestHandler, ServerCallContext } from '@a2a-js/sdk/server'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import { checkJson, jsonLimitsOf } from '../../machines/protocol/codec/json.ts'
+import { checkJson, type JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
-import type { Limits } from '../../runtime/access/limits.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { WebhookBody } from '../../runtime/ports/webhook-sender.ts'
@@ -51,11 +50,11 @@ export function toRequestHandler(given: Runtime, options: RequestHandlerOptions 
     throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = operationsOf(runtime)
-  const { clock, rejected, extensions, limits, telemetry } = runtime.settings
+  const { clock, rejected, extensions, jsonLimits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
   const checked = (params: unknown, call: CallContext) =>
-    rejected.read(call, params, () => withinLimits(params, limits))
+    rejected.read(call, params, () => withinLimits(params, jsonLimits))
 
   const answered =
     <Params, Answer>({ answer }: AnsweringMethod, request: Codec<Params>, read: (json: object) => Answer) =>
@@ -135,8 +134,8 @@ export function writeLegacy(update: StreamResponse, task: Task): WebhookBody {
 }
 
 /** Checks the limits of JSON, which the SDK's servers do not have. */
-function withinLimits(params: unknown, limits: Limits): unknown {
-  const violation = checkJson(params, jsonLimitsOf(limits))
+function withinLimits(params: unknown, limits: JsonLimits): unknown {
+  const violation = checkJson(params, limits)
   if (!violation) return params
   throw invalidParams(violation)
 }

@@ -30,24 +30,25 @@ export function textOf(content: { readonly parts: readonly Part[] } | undefined)
 
 const AN_OFFER = withMembers(['offerId'], 'an offer')
 
-/** What a client says of an offer or of terms: one of the three. */
+/** A move of a client in a negotiation: exactly one of the three. */
 type Move =
-  | { readonly accept: Pick<Offer, 'offerId'> }
-  | { readonly decline: Pick<Offer, 'offerId'> }
-  | { readonly propose: object }
+  | { readonly accept: Pick<Offer, 'offerId'>; readonly decline?: never; readonly propose?: never }
+  | { readonly decline: Pick<Offer, 'offerId'>; readonly accept?: never; readonly propose?: never }
+  | { readonly propose: object; readonly accept?: never; readonly decline?: never }
 
 const MOVES = { accept: AN_OFFER, decline: AN_OFFER, propose: [isObject, 'terms as an object'] as Kind }
 
 /**
  * A part that negotiates, for the next message in the context: `accept` or `decline` an offer, or `propose` terms,
- * which is a counter-offer if an offer stands. The answer is a task, an offer, or a Message in words.
+ * which is a counter-offer if an offer stands. The answer is a task, an offer, or a Message in words. Throws TypeError
+ * unless there is exactly one of them.
  */
 export function negotiate(move: Move): Part {
   checkOptions(move, MOVES, 'negotiate', 'negotiate({ accept: offerIn(message) })')
-  const { accept, decline, propose }: Partial<Record<keyof typeof MOVES, object>> = move
-  if (propose) return movePart({ propose: { terms: { ...propose } } })
-  const offer = (accept ?? decline) as Offer | undefined
-  if (!offer) throw new TypeError('negotiate takes an offer, or terms: negotiate({ accept: offerIn(message) }).')
-  const answer = { offerId: offer.offerId }
-  return movePart(accept ? { accept: answer } : { decline: answer })
+  const { accept, decline, propose } = move
+  if ([accept, decline, propose].filter(given => given !== undefined).length !== 1)
+    throw new TypeError('negotiate takes one move, an offer or terms: negotiate({ accept: offerIn(message) }).')
+  if (accept) return movePart({ accept: { offerId: accept.offerId } })
+  if (decline) return movePart({ decline: { offerId: decline.offerId } })
+  return movePart({ propose: { terms: { ...propose } } })
 }

@@ -136,7 +136,7 @@ export function termsOf(
 /** The additions of a stream to its call's context. */
 export interface EventStreamOptions {
   readonly signal: AbortSignal
-  readonly numbered: (generation: number) => void
+  readonly onGeneration: (generation: number) => void
 }
 
 /** The context of a call. It aborts when its client disconnects, unless a stream has a signal of its own. */
@@ -164,7 +164,7 @@ export function callContextOf(call: HttpCall, streamTerms?: EventStreamOptions):
     budget: budget,
     connection: connectionOf(served),
     signal,
-    onGeneration: streamTerms?.numbered,
+    onGeneration: streamTerms?.onGeneration,
     tenant,
     principal: principal?.id,
     claims: principal?.claims,

@@ -1,4 +1,4 @@
-import { checkJson, checkJsonText, isObject, jsonLimitsOf } from '../../machines/protocol/codec/json.ts'
+import { checkJson, checkJsonText, isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { A2A_JSON } from '../../machines/protocol/versions.ts'
@@ -88,12 +88,12 @@ export function decodePathText(name: string, encoded: string): string {
 /** The body of a request as an object; an empty body is an empty object. */
 export async function bodyParameters(runtime: ServedRuntime, call: HttpCall): Promise<Params> {
   const { request } = call
-  const { limits } = runtime.settings
+  const { limits, jsonLimits } = runtime.settings
   const text = await bodyOf(call, limits.messageBytes)
   if (text === '') return {}
   if (!isJson(request)) throw wrongType(request)
-  const jsonLimits = { ...jsonLimitsOf(limits), root: 'body' }
-  const excess = checkJsonText(text, jsonLimits)
+  const bodyLimits = { ...jsonLimits, root: 'body' }
+  const excess = checkJsonText(text, bodyLimits)
   if (excess) throw invalidParams(excess)
   let body: unknown
   try {
@@ -102,7 +102,7 @@ export async function bodyParameters(runtime: ServedRuntime, call: HttpCall): Pr
     throw new A2AError('ParseError', 'The body is not JSON.')
   }
   if (!isObject(body)) throw new A2AError('InvalidParams', 'Invalid parameters: the body must be an object.')
-  const violation = checkJson(body, jsonLimits)
+  const violation = checkJson(body, bodyLimits)
   if (violation) throw invalidParams(violation)
   return body
 }

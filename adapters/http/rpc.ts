@@ -21,11 +21,11 @@ import { inPieces, streamAnswer, type Encoding } from './streaming.ts'
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */
 export async function answerRpc(runtime: ServedRuntime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
-  const { limits } = runtime.settings
+  const { limits, jsonLimits } = runtime.settings
   let envelope: Envelope
   try {
     const text = bodyOf(call, limits.messageBytes)
-    envelope = readEnvelope(typeof text === 'string' ? text : await text, limits)
+    envelope = readEnvelope(typeof text === 'string' ? text : await text, jsonLimits)
   } catch (error) {
     envelope = { kind: 'invalid', id: null, error: shownError(error) }
   }

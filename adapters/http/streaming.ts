@@ -41,7 +41,7 @@ export async function streamAnswer(
   const end = endOf(call.served, expiresAtMs)
   let generation: number | undefined
   // A client that disconnects before the first event is noticed when the response begins.
-  const events = open({ signal: end.signal, numbered: number => void (generation = number) })
+  const events = open({ signal: end.signal, onGeneration: number => void (generation = number) })
   const first = events.next()
   await early(first, clock)
   const expiry =

@@ -1,5 +1,5 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import { checkJson, checkJsonText, isObject, jsonLimitsOf } from '../../machines/protocol/codec/json.ts'
+import { checkJson, checkJsonText, isObject, type JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import {
   type OperationMethod,
@@ -11,7 +11,6 @@ import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
 import { checkVersion, normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import type { CallContext, UncheckedOperations } from '../../runtime/access/call-context.ts'
-import type { Limits } from '../../runtime/access/limits.ts'
 import { memoizePerTick } from '../../runtime/primitives/event-loop.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
@@ -38,9 +37,6 @@ export type Envelope =
 /** The service parameters of one request (§3.2.6), names in lower case. */
 export type ServiceParameters = ReadonlyMap<string, string>
 
-/** The limits for decoding an envelope. */
-type EnvelopeLimits = Pick<Limits, 'jsonDepth' | 'jsonNodes'>
-
 const LONGEST_ID_BYTES = 128
 /** Members that occur only in frames of a server. */
 const SERVER_MEMBERS = ['result', 'error', 'streamEnd']
@@ -51,8 +47,8 @@ const EARLY_LENGTH = 1024
 const NO_PARAMETERS: ServiceParameters = new Map()
 
 /** Decodes one JSON-RPC 2.0 message. It does not throw or recurse, for any text. */
-export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
-  const excess = checkJsonText(text, { ...jsonLimitsOf(limits), root: 'request' }, 'params')
+export function readEnvelope(text: string, limits: JsonLimits): Envelope {
+  const excess = checkJsonText(text, { ...limits, root: 'request' }, 'params')
   if (excess) return { kind: 'invalid', id: earlyId(text), error: invalidParams(excess) }
   let value: unknown
   try {
@@ -81,13 +77,13 @@ export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
   return requestOf(id, method, params, value[SERVICE_PARAMETERS], limits)
 }
 
-function requestOf(id: RequestId, method: string, params: unknown, given: unknown, limits: EnvelopeLimits): Envelope {
+function requestOf(id: RequestId, method: string, params: unknown, given: unknown, limits: JsonLimits): Envelope {
   const serviceParameters = parametersOf(given)
   if (!serviceParameters)
     return invalid(id, 'InvalidRequest', `${SERVICE_PARAMETERS} has to be an object whose members are strings.`)
   if (params !== undefined && !isObject(params))
     return invalid(id, 'InvalidParams', 'Invalid parameters: params must be an object.')
-  const violation = checkJson(params, jsonLimitsOf(limits))
+  const violation = checkJson(params, limits)
   if (violation) return { kind: 'invalid', id, error: invalidParams(violation) }
   return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
 }
@@ -243,7 +239,7 @@ export interface StreamingMethod {
 }
 
 /**
- * What the `A2A-Version` of a request asks for: 1.0, an older version, no version at all, or one that is not served.
+ * The version that a request asks for: 1.0, an older one, none, or one that is not served.
  */
 type AskedVersion = Dialect | 'current' | 'unstated' | 'unsupported'
 

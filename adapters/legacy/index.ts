@@ -22,6 +22,7 @@ export function dialect03(given: Runtime, options: Card03Options = {}): Dialect 
   checkInstalled()
   let calls: Promise<Calls03> | undefined
   const load = () => (calls ??= import('./v03.ts').then(({ createCalls03 }) => createCalls03(runtime, options)))
+  // A stored webhook may be due before the first call.
   for (const form of [VERSION, BARE])
     runtime.writesWebhooks(form, async (update, task) => (await import('./v03.ts')).writeWebhook03(form, update, task))
   const answer = async (method: Method03, params: unknown, call: CallContext) =>

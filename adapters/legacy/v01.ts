@@ -1,5 +1,5 @@
 import type { Schema } from '../../machines/protocol/codec/decode.ts'
-import { isObject, jsonLimitsOf } from '../../machines/protocol/codec/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Message, Task } from '../../machines/protocol/objects.ts'
 import { isReplyEnd, isTerminal } from '../../machines/protocol/states.ts'
@@ -55,8 +55,7 @@ export function dialect01(given: Runtime, options: Dialect01Options = {}): Diale
   const { idsRememberedMs: storedMs = YEAR_MS } = options
   if (!(storedMs > 0 && storedMs < Infinity))
     throw new RangeError(`idsRememberedMs has to be milliseconds above 0, not ${String(storedMs)}.`)
-  const { capabilities, rejected, opensTasks } = runtime.settings
-  const limits = jsonLimitsOf(runtime.settings.limits)
+  const { capabilities, rejected, opensTasks, jsonLimits: limits } = runtime.settings
   const past = new PastReader(runtime)
   runtime.writesWebhooks(VERSION_01, webhookWriter(past))
 

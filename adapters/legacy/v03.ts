@@ -1,5 +1,5 @@
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server'
-import { isObject, jsonLimitsOf } from '../../machines/protocol/codec/json.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
@@ -31,8 +31,7 @@ export interface Calls03 {
  */
 export function createCalls03(runtime: ServedRuntime, options: Card03Options): Calls03 {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
-  const { capabilities, rejected } = runtime.settings
-  const limits = jsonLimitsOf(runtime.settings.limits)
+  const { capabilities, rejected, jsonLimits: limits } = runtime.settings
 
   const handle = (method: string, params: Params, call: CallContext) =>
     handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))

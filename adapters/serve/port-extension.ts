@@ -3,7 +3,7 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import type { Handler, HttpRequest, Tap } from '../entry/connection.ts'
 
-/** What shares the port of an agent, such as an inspector. */
+/** An app on the port of an agent, such as an inspector. */
 export interface PortExtension {
   /** Observes the frames of the agent's connections. */
   readonly tap: Tap

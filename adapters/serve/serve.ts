@@ -71,28 +71,28 @@ export async function serve(given: Runtime, options: ServeOptions = {}): Promise
   checkInterfaces(options.interfaces)
   if (!options.server) checkPath(options.path ?? '/')
   const { grpc, metrics, ...here } = options
-  const beside: { close(): Promise<void> }[] = []
+  const others: { close(): Promise<void> }[] = []
   try {
-    const other = await grpc?.open(runtime)
-    if (other) beside.push(other)
+    const binding = await grpc?.open(runtime)
+    if (binding) others.push(binding)
     const measured = metrics && (await serveMetrics(runtime, metrics))
-    if (measured) beside.push(measured)
-    const interfaces = [...(here.interfaces ?? []), ...(other?.interfaces ?? [])]
+    if (measured) others.push(measured)
+    const interfaces = [...(here.interfaces ?? []), ...(binding?.interfaces ?? [])]
     const served = await serveHere(runtime, { ...here, interfaces })
-    other?.list(served.interfaces)
+    binding?.list(served.interfaces)
     let closing: Promise<void> | undefined
-    const close = async () => void (await Promise.all([served, ...beside].map(each => each.close())))
+    const close = async () => void (await Promise.all([served, ...others].map(each => each.close())))
     return {
       ...served,
       ...(measured && { metricsUrl: measured.url }),
       drain: () => {
         served.drain()
-        other?.drain()
+        binding?.drain()
       },
       close: () => (closing ??= close())
     }
   } catch (error) {
-    await Promise.all(beside.map(each => each.close()))
+    await Promise.all(others.map(each => each.close()))
     throw error
   }
 }

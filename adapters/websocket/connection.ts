@@ -154,11 +154,11 @@ export class Connection {
     if (this.#socket.readyState !== this.#socket.OPEN) return
     killPoint('frame received')
     if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
-    const { limits, clock } = this.#runtime.settings
+    const { limits, jsonLimits, clock } = this.#runtime.settings
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
     const text = typeof data === 'string' ? data : data.toString('utf8')
     this.#tap?.onFrame?.(this.#name, 'in', text)
-    const envelope = readEnvelope(text, limits)
+    const envelope = readEnvelope(text, jsonLimits)
     if (clock.now() >= this.#expiresAtMs) {
       if (envelope.kind === 'request') this.#outbox.send(errorFrame(envelope.id, expired()))
       return this.#expire()

@@ -76,8 +76,8 @@ async function startServer(): Promise<{ readonly ingress: number; readonly admin
 }
 
 /**
- * The start of a command line that cannot find GitHub, which the server asks for its latest release, and no option keeps
- * it from that. Empty where the kernel does not let this user have a hosts file of his own.
+ * The start of a command line that cannot find GitHub, which the server asks for its latest release, and no option
+ * keeps it from that. Empty where the kernel does not let this user have a hosts file of his own.
  */
 function withoutGitHub(folder: string): string[] {
   const hosts = join(folder, 'hosts')

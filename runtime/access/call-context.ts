@@ -6,7 +6,7 @@ import type { Scope } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Caller } from './authentication.ts'
 
-/** What a client's key refers to: the task of its newest message, or the answer without a task. */
+/** The target of a client's key: the task of its newest message, or the answer without a task. */
 export type KeyTarget =
   | { readonly taskId: string; readonly contextId: string; readonly state: TaskState }
   | { readonly reply: Message; readonly contextId: string }

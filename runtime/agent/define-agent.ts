@@ -65,9 +65,9 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
    */
   readonly negotiate?: NegotiateFunction<Terms> | Negotiation<Terms>
   /**
-   * Policy for messages to a working task. `reject` (the default) refuses them. `deliver` delivers them if the work is a
-   * statechart that handles them in its present state, else refuses them. `queue` stores them as answers to the work's
-   * next questions, which the client then does not see.
+   * Policy for messages to a working task. `reject` (the default) refuses them. `deliver` delivers them if the work is
+   * a statechart that handles them in its present state, else refuses them. `queue` stores them as answers to the
+   * work's next questions, which the client then does not see.
    */
   readonly messages?: MessagePolicy
   /**

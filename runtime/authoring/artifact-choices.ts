@@ -23,7 +23,7 @@ export interface ArtifactChoice extends ArtifactReference {
   readonly digests?: readonly string[]
 }
 
-/** What of the input of work says which artifact is meant. */
+/** The part of the input of work that says which artifact is meant. */
 interface ChoosingInput {
   readonly message: Message
   readonly earlierArtifacts: readonly EarlierArtifact[]

@@ -212,9 +212,9 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
    */
   readonly completed: (task: Task | string) => Promise<Task>
   /**
-   * Waits until all tasks that the message refers to (`referenceTaskIds`) have completed, and gives them in the order of
-   * the message. Throws the error of `completed` as soon as one cannot complete, or does not fit beside the others. Ids
-   * of other callers' tasks and unknown ids are ignored.
+   * Waits until all tasks that the message refers to (`referenceTaskIds`) have completed, and gives them in the order
+   * of the message. Throws the error of `completed` as soon as one cannot complete, or does not fit beside the others.
+   * Ids of other callers' tasks and unknown ids are ignored.
    */
   readonly prerequisites: () => Promise<Task[]>
   /**
@@ -222,8 +222,9 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
    * referenced tasks, or else the newest of the context (`earlierArtifacts`).
    *
    * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact`
-   * does, until an answer names exactly one. An answer is read as by `artifactChoices`, or as a reference to any artifact
-   * of the caller's. If an answer matches several, the task asks which of those. A replay gives the same artifact.
+   * does, until an answer names exactly one. An answer is read as by `artifactChoices`, or as a reference to any
+   * artifact of the caller's. If an answer matches several, the task asks which of those. A replay gives the same
+   * artifact.
    */
   readonly artifactToRefine: FindArtifact
   /**

@@ -192,7 +192,7 @@ export class CommitPipeline {
   }
 }
 
-/** What calls get whose turn was not stored because of `error`. */
+/** The error for calls whose turn was not stored because of `error`. */
 export function answerToFailed(error: unknown): A2AError {
   if (error === LOST_RACE) return LOST_RACE
   return error === NOT_OWNER ? NOT_OWNER : notStored(error)

@@ -274,7 +274,7 @@ export class ContextRegistry implements ContextEvents<LiveContext> {
   }
 
   #checkOpen(key: ContextKey): void {
-    this.#services.state.checkOpen('closing')
+    this.#services.state.checkHasContexts()
     if (this.#services.owns?.(key) === false) throw NOT_OWNER
   }
 
@@ -302,8 +302,8 @@ export class ContextRegistry implements ContextEvents<LiveContext> {
     const { state, counters, observers, recoveryQueue } = this.#services
     state.refusedAtMs = -Infinity
     counters.committed(commit)
-    const { tried } = recoveryQueue
-    if (tried !== undefined) recoveryQueue.progressed(tried, commit)
+    const { suspect } = recoveryQueue
+    if (suspect !== undefined) recoveryQueue.progressed(suspect, commit)
     observers.active?.committed(commit, live)
   }
 

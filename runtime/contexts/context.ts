@@ -115,7 +115,7 @@ export class LiveContext implements LiveActors {
 
   /** Whether nothing runs and nothing is due, so that the context may leave memory. */
   get isAtRest(): boolean {
-    if (this.isLeaving || !this.pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0)
+    if (this.isOver || !this.pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0)
       return false
     return this.nextWakeMs > this.#services.clock.now()
   }
@@ -127,7 +127,8 @@ export class LiveContext implements LiveActors {
     return nextMs
   }
 
-  get isLeaving(): boolean {
+  /** Whether its actors have stopped, and nothing more is decided here. */
+  get isOver(): boolean {
     return this.pipeline.isOver
   }
 

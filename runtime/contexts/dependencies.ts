@@ -46,13 +46,18 @@ export class RuntimeState {
     return this.refusedAtMs > -Infinity
   }
 
-  /** Throws Overloaded if the phase is after `last`. */
-  checkOpen(last: 'open' | 'closing' = 'open'): void {
-    if (!this.isOpen && this.phase !== last) throw runtimeClosing()
+  /** Throws Overloaded unless new calls are accepted. */
+  checkOpen(): void {
+    if (!this.isOpen) throw runtimeClosing()
+  }
+
+  /** Throws Overloaded if there are no contexts any more. Calls under way may need them while the runtime closes. */
+  checkHasContexts(): void {
+    if (this.phase === 'closed') throw runtimeClosing()
   }
 }
 
-/** What happens to live contexts, in calls to their registry. */
+/** The events of live contexts, which their registry handles. */
 export interface ContextEvents<Live> {
   /** A commit has been written. */
   onCommitted(commit: Commit, live: Live): void

@@ -32,8 +32,8 @@ export interface Observer {
    */
   crashed?(taskId: string, error: unknown): void
   /**
-   * XState's option `inspect`, for the actors of each context that enters memory from now on: the context, its tasks and
-   * all below them. Actors of earlier contexts are inspected by `root.system.inspect` in `entered`.
+   * XState's option `inspect`, for the actors of each context that enters memory from now on: the context, its tasks
+   * and all below them. Actors of earlier contexts are inspected by `root.system.inspect` in `entered`.
    */
   inspect?(event: InspectionEvent): void
 }

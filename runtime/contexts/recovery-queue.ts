@@ -23,8 +23,8 @@ export class RecoveryQueue {
   readonly #clock: Clock
   #startedAtMs: number
   readonly #waiting: CrashSuspect[] = []
-  /** The suspect that runs alone now. */
-  tried: string | undefined
+  /** Id of the suspect that runs alone now; `undefined` if there is none, so that a commit checks only this. */
+  suspect: string | undefined
   #timer: unknown
 
   constructor(clock: Clock) {
@@ -47,16 +47,16 @@ export class RecoveryQueue {
     this.#timer ??= this.#clock.setTimeout(() => this.#next(), SLOT_MS)
   }
 
-  /** Starts the next suspect if a commit shows progress of `tried`, which runs alone. */
-  progressed(tried: string, { log, journal }: Pick<Commit, 'log' | 'journal'>): void {
-    if (!(log.some(({ taskId }) => taskId === tried) || journal.some(({ taskId }) => taskId === tried))) return
-    this.tried = undefined
+  /** Starts the next suspect if a commit shows progress of `suspect`, which runs alone. */
+  progressed(suspect: string, { log, journal }: Pick<Commit, 'log' | 'journal'>): void {
+    if (!(log.some(({ taskId }) => taskId === suspect) || journal.some(({ taskId }) => taskId === suspect))) return
+    this.suspect = undefined
     if (this.#waiting.length > 0) this.#next()
   }
 
   /** Restarts no more suspects. May be called twice. */
   close(): void {
-    this.tried = undefined
+    this.suspect = undefined
     this.#waiting.length = 0
     this.#clock.clearTimeout(this.#timer)
   }
@@ -64,10 +64,10 @@ export class RecoveryQueue {
   #next(): void {
     const newest = this.#waiting.reduce((one, other) => (other.recoveredAtMs > one.recoveredAtMs ? other : one))
     this.#waiting.splice(this.#waiting.indexOf(newest), 1)
-    this.tried = undefined
+    this.suspect = undefined
     this.#arm()
     newest.recover(() => {
-      this.tried = newest.taskId
+      this.suspect = newest.taskId
       this.#arm()
     })
   }

@@ -42,8 +42,8 @@ interface ContextActors {
 }
 
 /**
- * What the actors of one live context may ask for: their events and effects go into the open turn, and their reads to
- * the store. It starts and ends the author's work.
+ * Host of the actors of one live context. Their events and effects go into the open turn, and their reads to the store.
+ * It starts and ends the author's work.
  */
 export class WorkHost implements ActorHost {
   readonly key: ContextKey
@@ -78,6 +78,10 @@ export class WorkHost implements ActorHost {
     this.#actors = actors
   }
 
+  get #root(): AnyActorRef {
+    return (this.#actors as ContextActors).root
+  }
+
   get #timers(): TaskTimers {
     return (this.#actors as ContextActors).timers
   }
@@ -96,7 +100,7 @@ export class WorkHost implements ActorHost {
   }
 
   send(event: ContextMachineEvent): void {
-    ;(this.#actors as ContextActors).root.send(event)
+    this.#root.send(event)
   }
 
   get logger(): Logger {
@@ -142,7 +146,8 @@ export class WorkHost implements ActorHost {
 
   noteTaskFact(taskId: string, fact: TaskFact): void {
     if (fact.type === 'restart.requested') {
-      this.afterCommit({ taskId, run: () => this.traces?.restart(taskId) })
+      const { traces } = this
+      if (traces) this.afterCommit({ taskId, run: () => traces.restart(taskId) })
       return this.startWork(taskId)
     }
     const full = this.#facts.addTaskFact(taskId, fact)
@@ -219,7 +224,7 @@ export class WorkHost implements ActorHost {
 
   async readJournal(taskId: string): Promise<JournalRow[]> {
     const rows = await this.#services.reads.readJournal(this.key, taskId)
-    // What the task was opened with counts as its message.
+    // The rows of the opening request count with its message.
     this.#tasks.setJournalBytes(
       taskId,
       rows.reduce((sum, row) => sum + (isOpening(row) ? 0 : jsonBytes(row.value)), 0)

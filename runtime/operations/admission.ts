@@ -33,7 +33,7 @@ export interface Admitted<Params> {
   readonly keyToCancel: CallContext['keyToCancel']
   /** The version of A2A for its webhooks. */
   readonly dialect: string
-  readonly numbered: CallContext['onGeneration']
+  readonly onGeneration: CallContext['onGeneration']
   readonly budget: Budget | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
@@ -68,7 +68,7 @@ export function admit<Name extends OperationName>(
     key: call.key,
     keyToCancel: call.keyToCancel,
     dialect: call.dialect ?? PROTOCOL_VERSION,
-    numbered: call.onGeneration,
+    onGeneration: call.onGeneration,
     budget: call.budget,
     signal: call.signal,
     trace: call.trace

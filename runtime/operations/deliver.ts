@@ -62,7 +62,7 @@ export async function withLostRaceRetry<T>(
 ): Promise<T> {
   let live = await contexts.get(key, connection)
   // The context may leave memory again before this line runs.
-  while (live.isLeaving) live = await contexts.get(key, connection)
+  while (live.isOver) live = await contexts.get(key, connection)
   try {
     return await decide(live)
   } catch (error) {

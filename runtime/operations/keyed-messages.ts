@@ -11,12 +11,12 @@ import { type ChangeKind, runOnOwner } from './deliver.ts'
 import type { OperationServices, PendingSends } from './dependencies.ts'
 import { type MessageOutcome, routeMessage, type RouteOptions, withdraw } from './route-message.ts'
 
-/** What is known of a key: its task, its answer without a task, or only that its first message is being processed. */
+/** Entry of a key: its task, its answer without a task, or that its first message is being processed. */
 export type KeyEntry = { readonly taskId: string } | { readonly reply: Message } | { readonly isPending: true }
 
 /**
- * What is known of a client's key; `undefined` if it is unknown or expired. Only the node that processes the first
- * message with a key knows the key before its outcome.
+ * Finds the entry of a client's key; `undefined` if the key is unknown or expired. Only the node that processes the
+ * first message with a key knows the key before its outcome.
  */
 export async function findByKey(
   services: OperationServices,
@@ -46,35 +46,40 @@ async function readTarget(services: OperationServices, scope: Scope, name: strin
   return stored && { taskId, contextId: stored.task.contextId, state: stored.task.status.state }
 }
 
-/** The target of a key, and the address of a message with the key. */
-interface Aim {
+/** The target of a key, and the address that a message with the key gets for it. */
+interface KeyRoute {
   readonly target: KeyTarget | undefined
   readonly address: ReturnType<ClientKey['address']>
 }
 
-/** Sends a message with a key: again, if it is refused and its aim has changed meanwhile. */
+/** Sends a message with a key: again, if it is refused and its route has changed meanwhile. */
 export async function sendByKey<T>(
   services: OperationServices,
   scope: Scope,
   key: ClientKey,
-  send: (aim: Aim) => Promise<T>
+  send: (route: KeyRoute) => Promise<T>
 ): Promise<T> {
-  return sendTo(await aimOf(services, scope, key), send, () => aimOf(services, scope, key))
+  const readRoute = () => readKeyRoute(services, scope, key)
+  return sendAlong(await readRoute(), send, readRoute)
 }
 
-async function aimOf(services: OperationServices, scope: Scope, key: ClientKey): Promise<Aim> {
+async function readKeyRoute(services: OperationServices, scope: Scope, key: ClientKey): Promise<KeyRoute> {
   const target = await readTarget(services, scope, key.name)
   return { target, address: key.address(target) }
 }
 
-async function sendTo<T>(aim: Aim, send: (aim: Aim) => Promise<T>, takeAim: () => Promise<Aim>): Promise<T> {
+async function sendAlong<T>(
+  route: KeyRoute,
+  send: (route: KeyRoute) => Promise<T>,
+  readRoute: () => Promise<KeyRoute>
+): Promise<T> {
   try {
-    return await send(aim)
+    return await send(route)
   } catch (error) {
     if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
-    const now = await takeAim()
-    if (isDeepStrictEqual([nameOf(now.target), now.address], [nameOf(aim.target), aim.address])) throw error
-    return sendTo(now, send, takeAim)
+    const now = await readRoute()
+    if (isDeepStrictEqual([nameOf(now.target), now.address], [nameOf(route.target), route.address])) throw error
+    return sendAlong(now, send, readRoute)
   }
 }
 
@@ -107,7 +112,7 @@ export interface AddressedKey extends Pick<ClientKey, 'name' | 'storedMs'> {
 }
 
 /** The key of a message for another node. */
-export function toAddressedKey({ name, storedMs }: ClientKey, { target }: Aim): AddressedKey {
+export function toAddressedKey({ name, storedMs }: ClientKey, { target }: KeyRoute): AddressedKey {
   return { name, storedMs, targetName: nameOf(target) }
 }
 

@@ -86,7 +86,7 @@ async function routeSent(
     key: key && fromAddressedKey(key),
     keyToCancel: undefined,
     connection: connection === undefined ? undefined : services.connections.named(connection),
-    numbered: undefined,
+    onGeneration: undefined,
     budget: undefined,
     signal
   }

@@ -83,7 +83,7 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
     const stored = opened
       ? projectTask(opened, configuration)
       : await whole(services, outcome, configuration, call.budget)
-    call.numbered?.(stored.generation)
+    call.onGeneration?.(stored.generation)
     tail.until(endsStream).startAfter(stored.generation)
     if (isReplyEnd(stored.task.status.state)) tail.end()
     return { first: { task: toWireTask(stored, call.reliable) }, following: { tail, call } }

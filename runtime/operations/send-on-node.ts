@@ -52,10 +52,10 @@ export function routeOnNode(
 ): Promise<MessageOutcome> {
   const { key, params, scope } = call
   if (!key) return sendToOwner(services, call, undefined, isStream, cluster, routeHere)
-  return sendByKey(services, scope, key, aim => {
-    const message = { ...params.message, ...aim.address }
+  return sendByKey(services, scope, key, route => {
+    const message = { ...params.message, ...route.address }
     const addressed = { ...call, params: { ...params, message } }
-    return sendToOwner(services, addressed, toAddressedKey(key, aim), isStream, cluster, routeHere)
+    return sendToOwner(services, addressed, toAddressedKey(key, route), isStream, cluster, routeHere)
   })
 }
 

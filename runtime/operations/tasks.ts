@@ -106,7 +106,7 @@ export async function subscribeToTask(
   services: OperationServices,
   call: Admitted<SubscribeToTaskRequest>
 ): Promise<OpenedStream> {
-  const { params, scope, conditions, reliable, numbered, budget, signal } = call
+  const { params, scope, conditions, reliable, onGeneration, budget, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = new TaskTail(services, scope, taskId, { signal })
@@ -118,7 +118,7 @@ export async function subscribeToTask(
     const { generation, task } = stored
     if (afterGeneration === undefined) {
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
-      numbered?.(generation)
+      onGeneration?.(generation)
       tail.startAfter(generation)
       return { first: { task: toWireTask(stored, reliable) }, following }
     }

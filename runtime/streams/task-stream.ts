@@ -18,7 +18,7 @@ interface StreamOptions {
   /** Whether events have their generation in metadata. */
   readonly reliable: boolean
   /** Called with the generation of each event, just before the stream gives it. */
-  readonly numbered: ((generation: number) => void) | undefined
+  readonly onGeneration: ((generation: number) => void) | undefined
 }
 
 /** Contents of a stream: `first`, then the events of the tail in wire form. */
@@ -60,7 +60,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       if (!this.#following) return
       const { tail, call } = this.#following
       await tail.each(event => {
-        call.numbered?.(event.generation)
+        call.onGeneration?.(event.generation)
         return see(toWireEvent(event, call.reliable))
       })
     } catch (error) {
@@ -120,7 +120,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       const event = tail.take()
       const more = event ? undefined : tail.more()
       if (event) {
-        call.numbered?.(event.generation)
+        call.onGeneration?.(event.generation)
         return { done: false, value: toWireEvent(event, call.reliable) }
       }
       if (!more) return OVER

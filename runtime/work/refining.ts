@@ -33,7 +33,7 @@ const OPTIONS: OptionKinds<RefiningOptions> = { ...ASKING_OPTIONS, optional: TRU
 /** Content of a refinement. It has no name, because it keeps the name of its original. */
 export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 
-/** What of the work's arguments finds the artifact to refine. */
+/** The arguments of work that find the artifact to refine. */
 type RefiningWork = Pick<WorkArguments, 'message' | 'earlierArtifacts' | 'unloadedTasks' | 'step' | 'ask' | 'readTask'>
 
 /** What `work.artifactToRefine()` gives. */

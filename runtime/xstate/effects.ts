@@ -1,7 +1,7 @@
 import type { AnyActorRef, EventObject } from 'xstate'
 import { OWN_ACTION } from '../../machines/xstate-names.ts'
 
-/** What a step of a chart does besides its new snapshot, as data. */
+/** An effect of a step of a chart, as data. */
 export type ChartEffect =
   | { readonly kind: 'emit'; readonly event: unknown }
   /** An event to the chart itself. Without a delay the step has handled it already. */

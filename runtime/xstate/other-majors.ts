@@ -1,7 +1,7 @@
 import type { AnyActorLogic, AnyStateMachine } from 'xstate'
 import { isMachine } from './persisted-snapshot.ts'
 
-/** What taskchart runs on. `package.json` has the same range. */
+/** The versions of XState that taskchart runs on. `package.json` has the same range. */
 const NEEDED = 'XState 5 (5.33.3 or newer, below 6)'
 
 /** Throws TypeError if a chart, or another logic of actors, was made with another major of XState. `what` names it. */

@@ -51,11 +51,11 @@ export interface WrittenState {
   readonly invoke: readonly WrittenActor[]
   /** Those on events, in the order in which XState has them, then the eventless ones. */
   readonly transitions: readonly WrittenTransition[]
-  /** What an event `xstate.route` to the state does. */
+  /** The effect of an event `xstate.route` to the state. */
   readonly route: Omit<TransitionBody, 'targets'> | undefined
 }
 
-/** What a transition does. */
+/** The effect of a transition. */
 interface TransitionBody {
   /** Empty if it stays in its state. */
   readonly targets: readonly WrittenState[]

@@ -197,7 +197,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'the card over gRPC lacks the other bindings',
     file: 'adapters/serve/serve.ts',
     unit: 'test/adapters/grpc/grpc.test.ts',
-    find: 'other?.list(served.interfaces)',
+    find: 'binding?.list(served.interfaces)',
     replace: ''
   },
   {

@@ -210,8 +210,8 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a runtime that closes accepts calls',
     file: 'runtime/contexts/dependencies.ts',
     unit: 'test/scenarios/health.test.ts',
-    find: 'if (!this.isOpen && this.phase !== last)',
-    replace: "if (this.phase === 'closed' && last === 'closing')"
+    find: 'if (!this.isOpen) throw runtimeClosing()',
+    replace: ''
   },
   {
     name: 'every caller may use every tenant',

@@ -99,7 +99,7 @@ await t.test('the server reads its samples as frames', async t => {
   t.equal(samples.length, 6)
   for (const sample of samples) {
     const { method } = JSON.parse(sample) as { method?: string }
-    if (method) t.match(readEnvelope(sample, defaultLimits), { kind: 'request', method })
+    if (method) t.match(readEnvelope(sample, {}), { kind: 'request', method })
   }
 })
 

@@ -441,7 +441,11 @@ await t.test('a function that got a wrong argument says what it takes and what i
     [() => questionOf({} as Wrong), 'questionOf takes a task, not an object: questionOf(task).'],
     [
       () => negotiate({ accept: undefined as Wrong }),
-      'negotiate takes an offer, or terms: negotiate({ accept: offerIn(message) }).'
+      'negotiate takes one move, an offer or terms: negotiate({ accept: offerIn(message) }).'
+    ],
+    [
+      () => negotiate({ accept: { offerId: 'o' }, propose: { euros: 40 } } as Wrong),
+      'negotiate takes one move, an offer or terms: negotiate({ accept: offerIn(message) }).'
     ],
     [
       () => isTerminal('WORKING' as Wrong),

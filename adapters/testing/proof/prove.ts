@@ -179,7 +179,7 @@ export async function proveChart(
 
 const MOST_CONFIGURATIONS = 20_000
 
-/** What explores a chart with @xstate/graph, an optional peer. */
+/** Loads the explorer of charts, which needs @xstate/graph, an optional peer. */
 async function loadExplorer() {
   const { agentInitialStates, chartInitialState } = await import('./agent-states.ts')
   const { stateSpaceOf } = await import('./state-space.ts')

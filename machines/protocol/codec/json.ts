@@ -334,14 +334,3 @@ function segment(step: PropertyKey, first: boolean): string {
   if (!PLAIN_NAME.test(name)) return `[${JSON.stringify(name.slice(0, LONGEST))}]`
   return first ? name : `.${name}`
 }
-
-/** Limits of `checkJson`. */
-export function jsonLimitsOf({
-  jsonDepth,
-  jsonNodes
-}: {
-  readonly jsonDepth: number
-  readonly jsonNodes: number
-}): JsonLimits {
-  return { depth: jsonDepth, nodes: jsonNodes }
-}

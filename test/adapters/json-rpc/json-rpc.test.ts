@@ -14,7 +14,7 @@ import { OPERATIONS } from '../../../machines/protocol/operations.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import { collect, rejection, start } from '../../fixtures/runtime/runtime-helpers.ts'
 
-const LIMITS = { jsonDepth: 64, jsonNodes: 200_000 }
+const LIMITS = { depth: 64, nodes: 200_000 }
 
 await t.test('an envelope gives the kind of a message and its contents', async t => {
   const request = readEnvelope(

@@ -314,7 +314,7 @@ await t.test('nothing is lost or duplicated', async t => {
   })
 
   await t.test('when a context leaves memory between lookup and use', async t => {
-    const [left, back] = [{ isLeaving: true }, { isLeaving: false }] as LiveContext[]
+    const [left, back] = [{ isOver: true }, { isOver: false }] as LiveContext[]
     const found = [left, left, back]
     const contexts = { get: async () => found.shift() } as unknown as ContextRegistry
     t.equal(await withLostRaceRetry(contexts, { ...anyone, contextId: 'c' }, async live => live), back)

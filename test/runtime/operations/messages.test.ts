@@ -332,6 +332,7 @@ await t.test("the settings have the servers' limits, and only the given options"
     'counters',
     'extensions',
     'hasTenants',
+    'jsonLimits',
     'largeAnswers',
     'limits',
     'logger',

@@ -6,7 +6,9 @@ import { createRuntime, defineAgent, negotiation, setupWork } from '../../../run
 
 const card = { name: 'Painter', description: 'Paints.' }
 
-/** The members by which charts of the other majors differ from those of XState 5. `.ci/packages` installs the real ones. */
+/**
+ * The members by which charts of the other majors differ from those of XState 5. `.ci/packages` installs the real ones.
+ */
 const CHARTS: Readonly<Record<string, never>> = {
   '4': { transition() {}, initialState: {}, withConfig() {}, config: {} } as never,
   '6 or newer': { transition() {}, getInitialSnapshot() {}, provide() {}, root: {}, config: {}, sources: {} } as never
