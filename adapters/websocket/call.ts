@@ -26,10 +26,6 @@ export interface WebSocketCallOptions {
 
 /** An active request and the context of its call, in one object: a copy of a context costs 0.5 kB. */
 export class Call implements CallContext {
-  /** The number of active calls on all connections of the process. */
-  static activeCount = 0
-  /** The connection of the newest call. */
-  static #newest: object | undefined
   readonly id: RequestId
   readonly stop: AbortController | undefined
   readonly activated: readonly string[]
@@ -45,8 +41,6 @@ export class Call implements CallContext {
   readonly claims: CallContext['claims']
   readonly trace: CallContext['trace']
   readonly binding: CallContext['binding']
-  /** Whether it was the only active call at its start, and the previous call was of the same connection. */
-  readonly #wasAlone: boolean
   readonly #answers: LargeAnswers
   #large: LargeAnswer | undefined
 
@@ -70,14 +64,6 @@ export class Call implements CallContext {
     this.trace = traced?.trace
     this.binding = traced?.binding
     this.#answers = largeAnswers
-    this.#wasAlone = Call.activeCount === 0 && Call.#newest === caller.connection
-    Call.activeCount += 1
-    Call.#newest = caller.connection
-  }
-
-  /** Whether calls arrive one at a time, on one connection. */
-  get isAlone(): boolean {
-    return this.#wasAlone && Call.activeCount === 1
   }
 
   /** The answer, or the first event of the stream, if it is large. */
@@ -90,9 +76,8 @@ export class Call implements CallContext {
     return this.#large.reserve(bytes)
   }
 
-  /** Ends the call, once, and releases the memory of a large answer. */
+  /** Releases the memory of a large answer. */
   end(): void {
-    Call.activeCount -= 1
     this.#large?.end()
   }
 

@@ -1,11 +1,10 @@
-import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { IncompleteBytes, sharerKeyOf } from '../../runtime/access/shares.ts'
 import { ReleasingMap } from '../../runtime/primitives/collections.ts'
-import { catchErrors, onAbort, onReceived, roundEnd } from '../../runtime/primitives/event-loop.ts'
+import { catchErrors, onReceived, roundEnd } from '../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { eachOf, EVENTS_PER_ROUND, type ReadResult } from '../../runtime/streams/task-stream.ts'
@@ -81,7 +80,6 @@ export class Connection {
   readonly #inFlight = new ReleasingMap<Call, RequestId>()
   /** Aborts when the client disconnects. Made for the first call. */
   #gone: AbortController | undefined
-  readonly #stops = new StreamStops()
   #streams = 0
   #unexpectedResponses = 0
 
@@ -195,7 +193,7 @@ export class Connection {
       settings: { telemetry }
     } = this.#runtime
     const traced = telemetry && traceTerms(telemetry, request.serviceParameters, 'WEBSOCKET')
-    const stop = called.streaming ? this.#stops.take() : undefined
+    const stop = called.streaming ? sharedAbort() : undefined
     const call = new Call(this.#calls, {
       id,
       terms,
@@ -231,13 +229,9 @@ export class Connection {
     this.#end(call)
   }
 
-  /**
-   * Sends a result: at once if this is the only active call, else with all answers of this round, since a write for
-   * each wakes each client, which costs more than to wait.
-   */
   #sendResult(call: Call, answer: unknown): void {
     const { head, end } = call.resultTexts()
-    this.#outbox.sendJoined(head, JSON.stringify(answer), end, call.isAlone ? 'now' : 'round')
+    this.#outbox.sendJoined(head, JSON.stringify(answer), end)
   }
 
   #fail(call: Call, error: unknown): void {
@@ -250,7 +244,6 @@ export class Connection {
   #end(call: Call): void {
     const { id, stop } = call
     call.end()
-    if (stop) this.#stops.giveBack(stop)
     this.#streams -= stop ? 1 : 0
     this.#inFlight.delete(id)
   }
@@ -372,26 +365,4 @@ function expired(): A2AError {
     'Unauthenticated',
     'The credentials of this connection have expired. Connect again with fresh ones.'
   )
-}
-
-/** The abort controllers of one connection's streams, in a pool: creating one takes as long as sending an event. */
-class StreamStops {
-  readonly #spare: AbortController[] = []
-
-  take(): AbortController {
-    return this.#spare.pop() ?? newStop()
-  }
-
-  /** Returns the controller of an ended stream to the pool. */
-  giveBack(stop: AbortController): void {
-    if (!stop.signal.aborted) this.#spare.push(stop)
-  }
-}
-
-function newStop(): AbortController {
-  const stop = new AbortController()
-  setMaxListeners(0, stop.signal)
-  // A permanent listener keeps the shared listener registered from stream to stream.
-  onAbort(stop.signal, () => {})
-  return stop
 }

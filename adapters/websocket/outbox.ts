@@ -12,11 +12,8 @@ export const HIGH_WATER_BYTES = 1024 * 1024
 /** The time that it then has to read the close frame. */
 const CLOSE_MS = 5_000
 
-/**
- * When a frame leaves: at once, with all frames of this round of the event loop, or, since it may wait, with those of
- * the next.
- */
-type Leaving = 'now' | 'round' | 'next round'
+/** When a frame leaves: with those of this round of the event loop, or, since it may wait, with those of the next. */
+type Leaving = 'round' | 'next round'
 
 /**
  * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may
@@ -57,13 +54,13 @@ export class Outbox {
   }
 
   /** Sends one text frame of three texts, which are not joined before. */
-  sendJoined(head: string, body: string, end: string, leaving: Leaving): void {
+  sendJoined(head: string, body: string, end: string, leaving: Leaving = 'round'): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return
     if (this.#pieces) return void this.#held.push(head + body + end)
     this.#texts.push(head, body, end)
     this.#length += head.length + body.length + end.length
     this.#see?.(head + body + end)
-    if (leaving === 'now' || this.#length + this.#stream.writableLength > HIGH_WATER_BYTES) this.#flush()
+    if (this.#length + this.#stream.writableLength > HIGH_WATER_BYTES) this.#flush()
     else this.#flushAfter(leaving)
   }
 
@@ -96,7 +93,7 @@ export class Outbox {
     for (const frame of this.#held.splice(0)) this.send(frame)
   }
 
-  #flushAfter(leaving: Exclude<Leaving, 'now'>): void {
+  #flushAfter(leaving: Leaving): void {
     if (this.#leaving === 'round' || this.#leaving === leaving) return
     this.#leaving = leaving
     afterRounds(leaving === 'round' ? 1 : 2, this.#flush)

@@ -19,7 +19,7 @@ const agent = defineAgent({
 const runtime = createRuntime({
   agent,
   store: sqliteStore(file),
-  limits: { ...limits, advanced: { framesPerSecond: 1_000_000 } }
+  limits: { ...limits, advanced: { ...limits.advanced, framesPerSecond: 1_000_000 } }
 })
 const { url } = await serve(runtime, { port: 0, http: false })
 report(Number(new URL(url).port))

@@ -74,7 +74,7 @@ const runtime = createRuntime({
   ...(store && { store }),
   ...(node && { cluster: node }),
   ...(tenants && { tenants }),
-  limits: { ...limits, advanced: { framesPerSecond: 1_000_000 } }
+  limits: { ...limits, advanced: { ...limits.advanced, framesPerSecond: 1_000_000 } }
 })
 await node?.open()
 const { url } = await serve(runtime, {

@@ -7,7 +7,7 @@ import { type ResourceUsage, UNCOUNTED_BYTES } from '../access/shares.ts'
 import { agentMessage } from '../authoring/words.ts'
 import { currentTimestamp, type Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
-import { SmallMap } from '../primitives/collections.ts'
+import { ReleasingMap } from '../primitives/collections.ts'
 import type { StoredTask, TaskEvent, TaskRow } from '../store/store.ts'
 import type { Turn } from './commit-pipeline.ts'
 
@@ -51,7 +51,7 @@ interface LedgerEntry {
 export class TaskLedger {
   readonly #contextId: string
   readonly #makers: { readonly clock: Clock; readonly ids: Ids }
-  readonly #entries = new SmallMap<LedgerEntry>()
+  readonly #entries = new ReleasingMap<LedgerEntry>()
   /** Counts the tasks' bytes in memory. */
   readonly #usage: ResourceUsage | undefined
   #keptBytes = 0
@@ -74,7 +74,7 @@ export class TaskLedger {
       metadata
     }: Partial<LedgerEntry> = {}
   ): void {
-    this.#entries.add(taskId, {
+    this.#entries.set(taskId, {
       generation,
       state,
       statusTime,
@@ -91,7 +91,7 @@ export class TaskLedger {
   }
 
   has(taskId: string): boolean {
-    return this.#entries.get(taskId) !== undefined
+    return this.#entries.has(taskId)
   }
 
   /** Generation of a task's newest event; 0 before its first, and for an unknown task. */
@@ -171,7 +171,7 @@ export class TaskLedger {
   }
 
   ids(): readonly string[] {
-    return this.#entries.keys()
+    return this.#entries.entries().map(([taskId]) => taskId)
   }
 
   /** Whether a task is interrupted. */

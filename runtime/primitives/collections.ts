@@ -56,38 +56,6 @@ export class ReleasingMap<Value extends object, Name = string> {
   }
 }
 
-/**
- * A Map that mostly has one entry. With that it takes 56 bytes, where a Map takes 350 until the entry is deleted (Node
- * 24, by V8's sampling heap profiler).
- */
-export class SmallMap<Value extends object> {
-  #name: string | undefined
-  #value: Value | undefined
-  #others: Map<string, Value> | undefined
-
-  get(name: string): Value | undefined {
-    return name === this.#name ? this.#value : this.#others?.get(name)
-  }
-
-  /** Adds an entry, which is not there yet. */
-  add(name: string, value: Value): void {
-    if (this.#name !== undefined) return void (this.#others ??= new Map()).set(name, value)
-    this.#name = name
-    this.#value = value
-  }
-
-  delete(name: string): void {
-    if (name !== this.#name) return void this.#others?.delete(name)
-    this.#name = undefined
-    this.#value = undefined
-  }
-
-  keys(): readonly string[] {
-    const first = this.#name === undefined ? NONE : [this.#name]
-    return this.#others ? [...first, ...this.#others.keys()] : first
-  }
-}
-
 /** Maximum values of each generation. */
 const MOST = 100_000
 
