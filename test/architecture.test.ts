@@ -342,8 +342,12 @@ await t.test('imports between rooms of the runtime go one way, including types',
   }
   const [readme, guide] = ['runtime/README.md', 'docs/architecture.md'].map(page => readFileSync(page, 'utf8'))
   for (const room of ROOMS.filter(Boolean)) t.ok(guide?.includes(room), `the guide names ${room}`)
-  for (const room of ROOMS.filter(room => room && !room.includes('/')))
-    t.ok(readme?.includes(`| \`${room}\` |`), `the README names ${room}`)
+  const listed = Array.from(readme?.matchAll(/^\| `(\w+)` \|/gm) ?? [], ([, room]) => room)
+  t.strictSame(
+    new Set(listed),
+    new Set(ROOMS.filter(room => room && !room.includes('/'))),
+    'the README names each room'
+  )
 })
 
 await t.test('imports between folders of the adapters go one way, including types', async t => {
@@ -529,6 +533,11 @@ await t.test('no file is longer than its limit, no comment is wider than a line,
   t.strictSame(
     files.flatMap(({ path, text }) => (text.split('\n').length > LONGEST_FILE + 1 ? [path] : [])),
     []
+  )
+  t.strictSame(
+    found(/(?<=\n) *\/\*\*(?:(?!\*\/)[^])*\*\/ *\n(?=\s*(?:\n|\/\*\*|\}))/g),
+    [],
+    'a comment stands above what it describes'
   )
   t.strictSame(found(/\b(?:TODO|FIXME|HACK|@ts-ignore|@ts-expect-error)\b|\bas any\b/g), [])
 })

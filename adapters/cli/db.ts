@@ -175,7 +175,6 @@ export function lineWriter(output: Output): (message: string) => void {
   return message => output.write(`taskchart: ${oneLine(message)}\n`)
 }
 
-/** A file's path, or a database's name without credentials. */
 /** The name of a `--db` for messages, without a password. */
 export function databaseNameOf(db: string): string {
   return isPostgresUrl(db) ? placeName(db, 'db') : db

@@ -1,7 +1,7 @@
 import type { AnyStateMachine, InspectionEvent } from 'xstate'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
-import { TokenBucket } from '../../runtime/access/call-scheduler.ts'
+import { TokenBucket } from '../../runtime/access/shares.ts'
 import type { Agent } from '../../runtime/index.ts'
 import type { ObservedCluster } from '../../runtime/ports/cluster-status.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'

@@ -120,7 +120,7 @@ export const TaskSchema = message({
 /** A task (§4.1.1). `history` is oldest first; `artifacts` are in the order of their first event. */
 export interface Task extends z.output<typeof TaskSchema> {}
 
-/** Whether a task's status changed (§4.2.1). */
+/** Brings the new status of a task, or progress in the same one (§4.2.1). */
 export const TaskStatusUpdateEventSchema = message({
   taskId: requiredField(identifier),
   contextId: requiredField(identifier),
@@ -128,7 +128,7 @@ export const TaskStatusUpdateEventSchema = message({
   metadata: presenceField(struct)
 })
 
-/** Whether a task's status changed (§4.2.1). */
+/** Brings the new status of a task, or progress in the same one (§4.2.1). */
 export interface TaskStatusUpdateEvent extends z.output<typeof TaskStatusUpdateEventSchema> {}
 
 /** Brings an artifact, or a chunk of one (§4.2.2). */
@@ -161,7 +161,7 @@ export const StreamResponseSchema = oneOf(
 /** One item of a stream (§3.2.3). Narrow it with `'task' in item` and the like. */
 export type StreamResponse = z.output<typeof StreamResponseSchema>
 
-/** Answer of SendMessage (§3.1.1): a task, or or a message without a task. */
+/** Answer of SendMessage (§3.1.1): a task, or a message without a task. */
 export const SendMessageResponseSchema = oneOf(
   { task: requiredField(TaskSchema), message: requiredField(MessageSchema) },
   {}

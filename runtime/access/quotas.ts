@@ -1,5 +1,5 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Clock } from '../ports/clock.ts'
 import { randomIds } from '../ports/ids.ts'
@@ -8,8 +8,8 @@ import type { Scope } from '../store/rows.ts'
 import type { Commit, Erasure, Store, TaskRow } from '../store/store.ts'
 import type { Counters } from '../telemetry/counters.ts'
 import type { RejectedCall } from './call-context.ts'
-import { REFILL_MS, TokenBucket } from './call-scheduler.ts'
 import type { Quota, Quotas } from './limits.ts'
+import { REFILL_MS, TokenBucket } from './shares.ts'
 import { scopeOf, type Tenants } from './tenants.ts'
 
 /** `retryAfterMs` of a refusal until some task ends, whose time is unknown. */
@@ -198,7 +198,8 @@ export class Metering {
       this.request(scopeOf(named, call), call)
       return undefined
     } catch (error) {
-      return error as A2AError
+      if (!isA2AError(error)) throw error
+      return error
     }
   }
 
@@ -373,7 +374,7 @@ export class RejectedRequests {
     try {
       return read()
     } catch (error) {
-      throw this.answerTo(error as A2AError, call, params)
+      throw isA2AError(error) ? this.answerTo(error, call, params) : error
     }
   }
 }

@@ -306,3 +306,41 @@ export class ContextBudget {
     }
   }
 }
+
+const MINUTE_MS = 60_000
+
+/** Time after which any bucket is full again. */
+export const REFILL_MS = 2 * MINUTE_MS
+
+/**
+ * Token bucket with the capacity of one minute, of at least 1 token. It fills evenly, and may be overdrawn by one more
+ * capacity.
+ */
+export class TokenBucket {
+  readonly #perMinute: number
+  #used = 0
+  #atMs = 0
+
+  constructor(perMinute: number) {
+    this.#perMinute = Math.min(perMinute, Number.MAX_SAFE_INTEGER)
+  }
+
+  /** Milliseconds until `more` tokens are available; 0 if they are now. */
+  waitMs(more: number, nowMs: number): number {
+    const over = this.#usedBy(nowMs) + more - Math.max(1, this.#perMinute)
+    return over > 0 ? (over * MINUTE_MS) / this.#perMinute : 0
+  }
+
+  /** Takes tokens, even if they are not available. */
+  use(count: number, nowMs: number): void {
+    this.#used = Math.min(this.#usedBy(nowMs) + count, 2 * Math.max(1, this.#perMinute))
+  }
+
+  /** Refills by the time since the last call; not at all if the clock was set back. */
+  #usedBy(nowMs: number): number {
+    if (nowMs === this.#atMs) return this.#used
+    const filled = (Math.max(0, nowMs - this.#atMs) * this.#perMinute) / MINUTE_MS
+    this.#atMs = nowMs
+    return (this.#used = Math.max(0, this.#used - filled))
+  }
+}

@@ -268,8 +268,6 @@ function latestFirst(a: FoundTask, b: FoundTask): number {
   return timeOf(a) === timeOf(b) ? 0 : timeOf(a) < timeOf(b) ? 1 : -1
 }
 
-/** The largest page that an agent returns. */
-
 /** The caller's own tasks, read through the agent. */
 async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
   const client = await connectTo(place, io)

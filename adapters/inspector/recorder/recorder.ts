@@ -1,4 +1,4 @@
-import { TokenBucket } from '../../../runtime/access/call-scheduler.ts'
+import { TokenBucket } from '../../../runtime/access/shares.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { ReleasingMap } from '../../../runtime/primitives/collections.ts'
 import { isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'

@@ -250,12 +250,12 @@ export class PostgresReads {
     }
   }
 
-  /** Every scope that has data. */
   async readTransitions(chart: string): Promise<TransitionCount[]> {
     const rows = await this.#rows(READS.transitions, [chart])
     return reading('The counts of transitions', () => sumTransitionCounts(rows.map(transitionOf)))
   }
 
+  /** Every scope that has data. */
   async scopes(): Promise<Scope[]> {
     return (await this.#rows(READS.scopes, [])).map(([tenant, principal]) => ({
       tenant: originalText(String(tenant)),

@@ -3,8 +3,10 @@ import t, { type Test } from 'tap'
 import type { AgentInterface } from '../../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
-import { BEGINNING, CallScheduler, FairQueue, TokenBucket, REFILL_MS } from '../../../runtime/access/call-scheduler.ts'
+import { BEGINNING, CallScheduler, FairQueue } from '../../../runtime/access/call-scheduler.ts'
 import { defaultLimits, limitsWith } from '../../../runtime/access/limits.ts'
+import { RejectedRequests } from '../../../runtime/access/quotas.ts'
+import { TokenBucket, REFILL_MS } from '../../../runtime/access/shares.ts'
 import type { TenantOptions } from '../../../runtime/access/tenants.ts'
 import { progress, reply } from '../../../runtime/authoring/words.ts'
 import { jitter } from '../../../runtime/primitives/event-loop.ts'
@@ -17,6 +19,7 @@ import {
   collect,
   deferred,
   heldStore,
+  metering,
   open,
   reaches,
   rejection,
@@ -26,6 +29,7 @@ import {
   until,
   withGenerations
 } from '../../fixtures/runtime/runtime-helpers.ts'
+import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { obedient } from '../../fixtures/servers/served-agent.ts'
 
 const anna = { principal: 'anna' }
@@ -748,4 +752,22 @@ await t.test('callers that wait at the same time get different delays', async t 
   const given = Array.from({ length: 32 }, waits).toSorted((a, b) => a - b)
   t.ok(given.every(ms => ms >= 100 && ms < 300))
   t.ok(given.every((ms, i) => i === 0 || ms - Number(given[i - 1]) > 2))
+})
+
+await t.test('an error of ours in reading a rejected request is neither counted nor taken for its answer', t => {
+  const failed: string[] = []
+  const fault = new TypeError('a bug')
+  const clock = Object.assign(new TestClock(), {
+    now() {
+      throw fault
+    }
+  })
+  const rejected = new RejectedRequests(metering(memoryStore(), clock), { failed: code => failed.push(code) })
+  const read = () => {
+    throw fault
+  }
+  t.throws(() => rejected.read({}, {}, read), fault)
+  t.throws(() => rejected.count({}), fault)
+  t.strictSame(failed, [])
+  t.end()
 })
