@@ -1,5 +1,4 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { ERRORS } from '../../machines/protocol/errors.ts'
 import type { ActsTest, Members, Step } from './corpus.ts'
 
 /**
@@ -100,7 +99,7 @@ export const CORRECTIONS: readonly Correction[] = [
     why: '§3.6.2: no version means 0.3, which has no such method',
     instead: steps =>
       changed(steps, 'send-without-version', {
-        expect: { status: 200, body: { error: { code: ERRORS.VersionNotSupported.code } } }
+        expect: { status: 200, body: { error: { code: -32009 } } }
       })
   },
   {

@@ -115,9 +115,25 @@ async function attempted(step: Step, target: Target): Promise<Outcome> {
     return await operated(step, target)
   } catch (error) {
     if (!(error instanceof WireRefusal)) throw error
-    const { code = 'unknown ', message, details } = error
-    return { error: { error_type: `${code}Error`, message, data: details } }
+    const { message, details } = error
+    return { error: { error_type: errorType(error), message, data: details } }
   }
+}
+
+/** The errors of A2A by their numbers (§5.4), which JSON-RPC has. */
+const ERROR_TYPES: ReadonlyMap<string, string> = new Map([
+  ['-32001', 'TaskNotFoundError'],
+  ['-32002', 'TaskNotCancelableError'],
+  ['-32003', 'PushNotificationNotSupportedError'],
+  ['-32004', 'UnsupportedOperationError'],
+  ['-32005', 'ContentTypeNotSupportedError']
+])
+
+/** The name of an error, from its number, or from the reason that other bindings give: `TASK_NOT_FOUND`. */
+function errorType({ native, reason }: WireRefusal): string {
+  if (/^-\d/.test(native)) return ERROR_TYPES.get(native) ?? native
+  const words = String(reason).toLowerCase().split('_')
+  return `${words.map(word => word.slice(0, 1).toUpperCase() + word.slice(1)).join('')}Error`
 }
 
 /** Calls the operation of a step. */
