@@ -22,7 +22,7 @@ export const TOKENS = { valid: 'itk-valid-token', insufficient: 'itk-insufficien
 /** How the agent is served: for everybody, for callers with a token, and with every capability turned off. */
 export const PROFILES = ['open', 'guarded', 'reduced'] as const
 
-export type Profile = (typeof PROFILES)[number]
+type Profile = (typeof PROFILES)[number]
 
 /** The bindings that tests name, and taskchart's own. */
 export const BINDINGS = ['jsonrpc', 'rest', 'grpc', 'websocket'] as const
