@@ -147,7 +147,18 @@ export function setupWork<
   WorkMeta<Context> & Meta
 > {
   checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
+  checkActors(options.actors)
   return guardingQuestions(setup(options as never)) as never
+}
+
+/** Throws TypeError for a function in place of the logic that it makes. */
+export function checkActors(actors: object = {}): void {
+  for (const [name, logic] of Object.entries(actors)) {
+    if (typeof logic === 'function')
+      throw new TypeError(
+        `The actor ${name} is a function, and not the logic of an actor. Call the function that makes it: actors: { ${name}: artifactToRefine() }, or fromPromise(async () => …).`
+      )
+  }
 }
 
 /** A setup whose charts handle an answer only in the state with its question. */

@@ -2,7 +2,7 @@
 import type { ActionFunction, AnyStateMachine, MachineContext, SetupReturn, UnknownActorLogic } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import { keptValue } from '../authoring/checked-words.ts'
-import type { Parameterized, Params, Provided } from '../authoring/setup-work.ts'
+import { checkActors, type Parameterized, type Params, type Provided } from '../authoring/setup-work.ts'
 import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/words.ts'
 import { onAbort } from '../primitives/event-loop.ts'
 import { contextLoss } from '../primitives/json.ts'
@@ -76,6 +76,7 @@ export function setupNegotiation<
   Record<string, unknown>
 > {
   checkOptions(options, OPTIONS, 'setupNegotiation', 'setupNegotiation({ types: { terms: typed(terms) } })')
+  checkActors(options.actors)
   return setup(options as never) as never
 }
 

@@ -29,6 +29,7 @@ import {
   offer,
   progress,
   refined,
+  setupNegotiation,
   setupWork,
   type RuntimeOptions,
   type WorkArguments
@@ -429,6 +430,14 @@ await t.test('a function that got a wrong argument says what it takes and what i
     [
       () => fromPromise(5 as Wrong),
       'fromPromise takes a function that gives a promise, not a number: fromPromise(async ({ input, step }) => …).'
+    ],
+    [
+      () => setupWork({ actors: { find: artifactToRefine } } as Wrong),
+      'The actor find is a function, and not the logic of an actor. Call the function that makes it: actors: { find: artifactToRefine() }, or fromPromise(async () => …).'
+    ],
+    [
+      () => setupNegotiation({ actors: { find: artifactToRefine } } as Wrong),
+      'The actor find is a function, and not the logic of an actor. Call the function that makes it: actors: { find: artifactToRefine() }, or fromPromise(async () => …).'
     ],
     [
       () => refined(undefined as Wrong, 'x'),
