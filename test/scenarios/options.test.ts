@@ -47,6 +47,8 @@ const url = 'http://127.0.0.1:1/'
 /** Options that are wrong, as an author without types may write them. */
 type Wrong = never
 
+const uncalled = { find: artifactToRefine } as unknown as Wrong
+
 function running(t: Test) {
   const runtime = createRuntime({ agent, logger: { warn: () => {}, error: () => {} } })
   t.teardown(() => runtime.close())
@@ -432,11 +434,11 @@ await t.test('a function that got a wrong argument says what it takes and what i
       'fromPromise takes a function that gives a promise, not a number: fromPromise(async ({ input, step }) => …).'
     ],
     [
-      () => setupWork({ actors: { find: artifactToRefine } } as Wrong),
+      () => setupWork({ actors: uncalled }),
       'The actor find is a function, and not the logic of an actor. Call the function that makes it: actors: { find: artifactToRefine() }, or fromPromise(async () => …).'
     ],
     [
-      () => setupNegotiation({ actors: { find: artifactToRefine } } as Wrong),
+      () => setupNegotiation({ actors: uncalled }),
       'The actor find is a function, and not the logic of an actor. Call the function that makes it: actors: { find: artifactToRefine() }, or fromPromise(async () => …).'
     ],
     [
