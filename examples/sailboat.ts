@@ -1,6 +1,6 @@
 import {
   accepted,
-  artifactChoices,
+  artifactToRefine,
   defineAgent,
   file,
   fromPromise,
@@ -9,8 +9,7 @@ import {
   setupWork,
   textOf,
   typed,
-  whichArtifact,
-  type ArtifactChoice,
+  type Message,
   type Part
 } from 'taskchart'
 import { assign, emit } from 'xstate'
@@ -18,75 +17,51 @@ import { colourIn, drawSailboat, type ColourName } from './draw-sailboat.ts'
 import { aboutPictures, boatOf, freeName, isAboutDrawing, isChange } from './wishes.ts'
 
 /**
- * The picture to draw. `choices` are the pictures that may be meant. The new one gets the name and the colour of the
- * one that is left.
+ * The picture to draw. `change` is the message, if it asks for a change: then the new picture gets the name of the
+ * earlier one, and its colour if the message names none.
  */
 type Drawing = {
   colour?: ColourName | undefined
-  isChange: boolean
-  choices: ArtifactChoice[]
+  change?: Message | undefined
   name: string
-  isAgain: boolean
   parts: Part[]
 }
 /**
  * Draws sailboats: a hybrid agent. It answers with a message unless the client asks for a drawing. Each picture is a
- * task. A change to a picture is a new task, whose artifact has the same name. If two pictures could be meant, or none
- * is there, the task asks.
+ * task. A change to a picture is a new task, whose artifact has the same name. If two pictures could be meant, the task
+ * asks. If none is there, it draws one.
  */
 const painter = setupWork({
   types: { context: typed<Drawing>() },
   actors: {
+    artifactToRefine: artifactToRefine({ what: 'picture', optional: true }),
     paint: fromPromise<Part, Drawing>(async ({ input: { colour, name } }) =>
       file(drawSailboat({ colour }), { filename: name, mediaType: 'image/png' })
     )
   },
-  guards: {
-    isUnclear: ({ context: { isChange, choices } }) => isChange && choices.length !== 1,
-    isMissing: ({ context }) => context.choices.length === 0
-  },
-  actions: {
-    keepBoat: assign(
-      ({
-        context: {
-          choices: [old],
-          name,
-          colour
-        }
-      }) => ({ name: old?.name ?? name, colour: colour ?? colourIn(old?.description ?? '') })
-    ),
-    takeWish: assign(({ context: { colour }, event }) => ({ colour: colourIn(textOf(event.message)) ?? colour })),
-    takeChoice: assign(({ context: { choices }, event }) => ({
-      isAgain: true,
-      choices: artifactChoices(choices, event.message)
-    }))
-  }
+  guards: { isChange: ({ context }) => context.change !== undefined }
 }).createMachine({
   id: 'sailboat',
   initial: 'choosing',
   context: ({ input: { message, earlierArtifacts } }) => ({
     colour: colourIn(textOf(message)),
-    isChange: isChange(message),
-    choices: isChange(message) ? artifactChoices({ message: aboutPictures(message), earlierArtifacts }) : [],
+    change: isChange(message) ? aboutPictures(message) : undefined,
     name: freeName(earlierArtifacts.map(({ artifact }) => artifact.name)),
-    isAgain: false,
     parts: []
   }),
   states: {
-    choosing: {
-      always: [
-        { guard: 'isUnclear', target: 'asking' },
-        { target: 'painting', actions: 'keepBoat' }
-      ]
-    },
-    asking: {
-      tags: 'input-required',
-      meta: { prompt: ({ context: { choices, isAgain } }) => whichArtifact(choices, { what: 'picture', isAgain }) },
-      on: {
-        'message.received': [
-          { guard: 'isMissing', target: 'painting', actions: 'takeWish' },
-          { target: 'choosing', actions: 'takeChoice' }
-        ]
+    choosing: { always: [{ guard: 'isChange', target: 'finding' }, { target: 'painting' }] },
+    finding: {
+      invoke: {
+        src: 'artifactToRefine',
+        input: ({ context }) => ({ message: context.change }),
+        onDone: {
+          target: 'painting',
+          actions: assign(({ context: { name, colour }, event: { output } }) => ({
+            name: output?.artifact.name ?? name,
+            colour: colour ?? colourIn(output?.artifact.description ?? '')
+          }))
+        }
       }
     },
     painting: {
@@ -120,8 +95,14 @@ export const cases = {
       earlier: ['one.png', 'two.png'].map(name => ({ name, parts: [{ text: '…' }] }))
     }
   },
-  messages: { 'one.png': 'one.png', 'that one': 'that one' },
   results: {
+    artifactToRefine: {
+      'a green boat': {
+        taskId: 't1',
+        artifact: { artifactId: 'a1', name: 'one.png', description: 'a green sailboat', parts: [{ text: '…' }] }
+      },
+      nothing: undefined
+    },
     paint: { 'a picture': { raw: 'iVBORw==', mediaType: 'image/png' }, 'a spill': new Error('The pot fell over.') }
   }
 }

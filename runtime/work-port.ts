@@ -4,6 +4,7 @@
  */
 export { namedArtifacts } from './authoring/words.ts'
 export { publishedSchema } from './authoring/input-schema.ts'
+export { toolsOf } from './authoring/work-arguments.ts'
 export { ANSWERS, hears, mayAskTwice, withQuestionGuards } from './authoring/question-guards.ts'
 export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
 export { dryRunRestore } from './contexts/restore-dry-run.ts'
@@ -12,7 +13,14 @@ export { checkedTerms } from './negotiation/negotiation.ts'
 export { memoryStore } from './store/memory/memory-store.ts'
 export { validateValue } from './ports/standard-schema.ts'
 export { jsonLoss } from './primitives/json.ts'
-export { validateAnswer, promptedQuestion, isClientInput, openQuestion, reasonIn } from './work/chart-question.ts'
+export {
+  validateAnswer,
+  promptedQuestion,
+  isClientInput,
+  openQuestion,
+  reasonIn,
+  receivedAnswer
+} from './work/chart-question.ts'
 export { runOf } from './work/function-work.ts'
 export { replaceSchedule, startRestored, takeId } from './xstate/actor-system.ts'
 export { type GuardFunction, withReplacedGuards } from './xstate/guarded-chart.ts'

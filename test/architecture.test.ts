@@ -138,7 +138,7 @@ const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 't
  * Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the
  * page.
  */
-const TWICE = ['AgentProvider', 'Content', 'Question', 'Step', 'choiceText', 'conversation', 'textOf']
+const TWICE = ['AgentProvider', 'Content', 'Question', 'choiceText', 'conversation', 'textOf']
 
 /** The page is rebuilt as a whole, and its small parts with it. */
 const PAGE = 'adapters/inspector/page/'
@@ -260,7 +260,7 @@ const DECISIONS = [
   },
   {
     decision: 'which version of A2A a request asks for',
-    words: String.raw`\bnormaliseVersion\(\w*[tT]ext|\bnormaliseVersion\(.*[tT]erms`,
+    words: String.raw`\bnormaliseVersion\(\w*[tT]ext|\bnormaliseVersion\(.*[pP]arameters`,
     within: BINDINGS,
     places: ['adapters/json-rpc/dispatch.ts']
   },

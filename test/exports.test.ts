@@ -15,15 +15,15 @@ interface Exported {
 const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types: string }>> = {
   '.': {
     values: `
-      A2AError accepted artifact artifactChoices authRequired createRuntime data dataOf declined defineAgent
-      failed file fromPromise inputRequired negotiation offer progress propertiesOf readArtifact refined rejected
-      reply setupNegotiation setupWork taskCompleted text textOf typed whichArtifact
+      A2AError accepted artifact artifactToRefine authRequired createRuntime data dataOf declined defineAgent
+      failed file fromPromise inputRequired negotiation offer progress propertiesOf refined rejected reply
+      setupNegotiation setupWork taskCompleted text textOf typed
     `,
     types: `
       Accepted Agent AgentCard AgentDefinition AgentDescription AgentInterface AgentSkill Artifact ArtifactChoice
       ArtifactReference ArtifactWords Authenticate Authorization AuthorizationReceived Authorize CallContext
-      Caller Clock Declined EarlierArtifact ErrorCode Failed LimitChanges ListTasksResponse Logger Message
-      MessageReceived NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal
+      Caller Clock Declined EarlierArtifact ErrorCode Failed GeneratorArguments JsonValue LimitChanges ListTasksResponse Logger Message
+      MessageReceived MessageToAnswer NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal
       ProducedArtifact Progress PromiseArguments Property PropertyWords Question Rejected Reply RequestDetails
       RespondArguments Runtime RuntimeOptions SendMessageResponse SignCard StandardSchema StepArguments
       StreamResponse Task TaskState Term Words WorkArguments WorkChart WorkFunction WorkGenerator WorkInput
@@ -43,7 +43,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
     `,
     types: `
       AgentCard AgentClient AgentInterface AgentSkill Artifact ArtifactVersion ArtifactVersions CallOptions
-      ConnectOptions Content Conversation ConversationView ErrorCode LinkState
+      ConnectOptions Content Conversation ConversationView ErrorCode JsonValue LinkState
       ListTaskPushNotificationConfigsResponse ListTasksResponse Message Offer OpenQuestion Part SendMessageRequest
       SendMessageResponse StreamResponse Task TaskArtifactUpdateEvent TaskPushNotificationConfig TaskState
       TaskStatus TaskStatusUpdateEvent TaskView Watched WatchedTask
@@ -195,7 +195,11 @@ export const resolve = (name, context, next) => {
   if (absent.some(peer => name === peer || name.startsWith(peer + '/'))) throw new Error('It loads ' + name)
   return next(name, context)
 }`
-  const named = ['./react', './a2a-sdk', './grpc']
+  const named: Record<string, RegExp> = {
+    './react': /It loads react$/m,
+    './a2a-sdk': /It loads @a2a-js\/sdk/,
+    './grpc': /It loads (?:@a2a-js\/sdk|@bufbuild\/protobuf|@grpc\/grpc-js)/
+  }
   for (const [subpath, file] of sources) {
     const url = new URL(`../${file.replace('.ts', '.js')}`, import.meta.url).href
     const loading = runBare(
@@ -205,10 +209,27 @@ export const resolve = (name, context, next) => {
 register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}))
 await import(${JSON.stringify(url)})`
     )
-    if (named.includes(subpath)) await t.rejects(loading, { message: /It loads / }, subpath)
+    const peer = named[subpath]
+    if (peer) await t.rejects(loading, { message: peer }, subpath)
     else await t.resolves(loading, subpath)
   }
 })
+
+/** A module that passes on every function and class of the package, so that its declarations name what they give. */
+async function passingOn(): Promise<string> {
+  const lines = sources.map(async ([subpath, file], i) => {
+    const loaded = (await import(new URL(`../${file.replace('.ts', '.js')}`, import.meta.url).href)) as object
+    const passed = Object.entries(loaded).map(([name, value]: [string, unknown]) => {
+      const one = `s${i}.${name}`
+      if (typeof value !== 'function') return `export const s${i}_${name} = ${one}`
+      return /^class\b/.test(Function.prototype.toString.call(value))
+        ? `export const s${i}_${name} = (...given: ConstructorParameters<typeof ${one}>) => new ${one}(...given)`
+        : `export const s${i}_${name} = (...given: Parameters<typeof ${one}>) => ${one}(...given)`
+    })
+    return [`import * as s${i} from '${join('taskchart', subpath)}'`, ...passed].join('\n')
+  })
+  return (await Promise.all(lines)).join('\n')
+}
 
 await t.test('declarations of a module can name what the functions of the package give', async t => {
   const folder = t.testdir({
@@ -218,12 +239,13 @@ await t.test('declarations of a module can name what the functions of the packag
       compilerOptions: { rootDir: '.', outDir: 'out', declaration: true, declarationMap: false, sourceMap: false },
       include: ['*.ts']
     }),
+    'all.ts': await passingOn(),
     'module.ts': `
 import * as root from 'taskchart'
 import { delegate, remoteAgent } from 'taskchart/delegation'
 import { anyOf, apiKey, bearerJwt } from 'taskchart/auth'
 import { inspect } from 'taskchart/inspector'
-import { artifactVersions, connect, conversation, foldTask, offerIn, questionOf, watchTask, type AgentClient, type Task } from 'taskchart/client'
+import { artifactVersions, connect, conversation, foldTask, negotiate, offerIn, questionOf, watchTask, type AgentClient, type Task } from 'taskchart/client'
 import { cardHandler, dialect01, dialect03, httpHandler, metricsText, serve, webhooks } from 'taskchart/http'
 import { postgresStore } from 'taskchart/postgres'
 import { sqliteStore } from 'taskchart/store'
@@ -233,17 +255,21 @@ export const words = () => [
   root.progress('x'), root.artifact('x'), root.failed('x'), root.rejected('x'), root.reply('x'), root.declined('x'),
   root.accepted({ euros: 1 }), root.offer({ euros: 1 }), root.inputRequired('x'), root.authRequired('x')
 ] as const
-export async function* work({ message, step }: root.WorkArguments) {
+export const parts = () => [root.text('x'), root.data({ euros: 1 }), root.file(new Uint8Array()), negotiate({ propose: {} })] as const
+export const refining = [root.artifactToRefine(), root.artifactToRefine({ optional: true })] as const
+export const setups = [root.setupWork({}), root.setupNegotiation({}), root.setupNegotiation({ types: { terms: root.typed<{ euros: number }>() } })] as const
+export const asked = (schema: root.StandardSchema<number>, message: root.Message) => [root.inputRequired('x', { schema }), root.dataOf(message, schema)] as const
+export async function* work({ message, step }: root.GeneratorArguments) {
   yield root.progress(root.textOf(message))
   const login = yield* root.authRequired('Log in.')
   await step('pay', ({ idempotencyKey }) => idempotencyKey)
   return 'data' in login ? { artifact: 'x' } : root.failed('x')
 }
 export const chart = root.setupWork({
-  types: { context: root.typed<{ choices: root.ArtifactChoice[] }>(), events: root.typed<root.AuthorizationReceived>() },
-  actors: { pay: root.fromPromise<string>(async () => 'x'), readArtifact: root.readArtifact, taskCompleted: root.taskCompleted }
+  types: { context: root.typed<{ found: root.EarlierArtifact[] }>(), events: root.typed<root.AuthorizationReceived>() },
+  actors: { pay: root.fromPromise<string>(async () => 'x'), find: root.artifactToRefine(), taskCompleted: root.taskCompleted }
 }).createMachine({
-  context: ({ input }) => ({ choices: root.artifactChoices(input) }),
+  context: ({ input }) => ({ found: input.earlierArtifacts }),
   initial: 'done',
   states: { done: { type: 'final' } },
   output: () => ({ artifact: 'x' })

@@ -2,13 +2,13 @@ import { ServerCallContext, STATE_HEADERS_KEY, type User } from '@a2a-js/sdk/ser
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Telemetry } from '../../runtime/telemetry-port.ts'
-import { callTerms, traceTerms } from '../json-rpc/service-parameters.ts'
+import { callParameters, traceParameters } from '../json-rpc/service-parameters.ts'
 import { noteFailure, toSdkError, type Transport } from './sdk-objects.ts'
 
 /** The members of a call that the SDK's context lacks. They are stored in its state. */
-type Terms = Omit<CallContext, 'principal' | 'tenant' | 'version' | 'extensions'>
+type OtherMembers = Omit<CallContext, 'principal' | 'tenant' | 'version' | 'extensions'>
 
-const TERMS = 'taskchart.terms'
+const OTHERS = 'taskchart.call'
 
 /** The older version of A2A that the SDK supports. */
 export const LEGACY_VERSION = '0.3'
@@ -18,7 +18,7 @@ export function callOf(
   { user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext,
   telemetry: Telemetry | undefined
 ): CallContext {
-  const given = (state.get(TERMS) ?? termsIn(headersIn(state), telemetry)) as Terms
+  const given = (state.get(OTHERS) ?? membersIn(headersIn(state), telemetry)) as OtherMembers
   const signal = given.signal ?? signalOf(user)
   const connection = given.connection ?? (user as { readonly connection?: object } | undefined)?.connection
   const isLegacy = normaliseVersion(requestedVersion) === LEGACY_VERSION
@@ -55,7 +55,7 @@ export function sdkFailure(
 
 /** A call as the context of the SDK's handlers. */
 export function sdkContext(
-  { principal, tenant, extensions, ...terms }: CallContext,
+  { principal, tenant, extensions, ...others }: CallContext,
   requestedVersion: string
 ): ServerCallContext {
   return new ServerCallContext({
@@ -63,7 +63,7 @@ export function sdkContext(
     requestedVersion,
     ...(tenant !== undefined && { tenant }),
     ...(extensions && { requestedExtensions: [...extensions] }),
-    state: new Map([[TERMS, terms]])
+    state: new Map([[OTHERS, others]])
   })
 }
 
@@ -77,9 +77,9 @@ export function activateExtensions(context: ServerCallContext, supported: readon
   for (const uri of supported) if (context.requestedExtensions?.includes(uri)) context.addActivatedExtension(uri)
 }
 
-function termsIn(headers: ReadonlyMap<string, string>, telemetry: Telemetry | undefined): Terms {
-  const { conditions } = callTerms(headers, { version: '', extensions: '' }, [])
-  return telemetry ? { conditions, ...traceTerms(telemetry, headers) } : { conditions }
+function membersIn(headers: ReadonlyMap<string, string>, telemetry: Telemetry | undefined): OtherMembers {
+  const { conditions } = callParameters(headers, { version: '', extensions: '' }, [])
+  return telemetry ? { conditions, ...traceParameters(telemetry, headers) } : { conditions }
 }
 
 function signalOf(user: User | undefined): AbortSignal | undefined {

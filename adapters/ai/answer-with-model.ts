@@ -3,7 +3,7 @@ import type { FinishReason, InferGenerateOutput, ModelMessage } from 'ai'
 import type { JsonValue } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Part } from '../../machines/protocol/objects.ts'
-import { type WorkArguments, artifact, data, type WorkResult } from '../../runtime/index.ts'
+import { type GeneratorArguments, artifact, data, type WorkResult } from '../../runtime/index.ts'
 import type { WorkStepArguments } from '../../runtime/work-port.ts'
 import {
   type AnswerArtifactOptions,
@@ -45,7 +45,7 @@ export interface ModelAnswer<Output = string> extends WorkResult {
  * calls.
  */
 export async function answerWithModel<Output extends AnyOutput = TextOutput>(
-  work: WorkArguments,
+  work: GeneratorArguments,
   options: AnswerOptions<Output>
 ): Promise<ModelAnswer<InferGenerateOutput<Output>>> {
   checkAnswerOptions(options)
@@ -128,7 +128,7 @@ const BREAK = '\n\n'
  * If the copy has more, from an interrupted call, the artifact is replaced.
  */
 class AnswerArtifact {
-  readonly #work: Pick<WorkArguments, 'readTask'>
+  readonly #work: Pick<GeneratorArguments, 'readTask'>
   readonly #about: Required<AnswerArtifactOptions>
   /** The text of the completed calls. */
   readonly #completed: Part[] = []
@@ -137,7 +137,7 @@ class AnswerArtifact {
   #there: 'nothing' | 'this' | 'another' | undefined
 
   constructor(
-    work: Pick<WorkArguments, 'readTask'>,
+    work: Pick<GeneratorArguments, 'readTask'>,
     { artifactId = 'answer', name = artifactId }: AnswerArtifactOptions
   ) {
     this.#work = work

@@ -1,7 +1,7 @@
 import type * as ai from 'ai'
 import type { FilePart, ModelMessage, TextPart } from 'ai'
 import type { Message, Part } from '../../machines/protocol/objects.ts'
-import { type EarlierArtifact, type WorkArguments, text, type Words } from '../../runtime/index.ts'
+import { type EarlierArtifact, type GeneratorArguments, text, type Words } from '../../runtime/index.ts'
 import { checkArgument, checkOptions, type OptionKinds, withMethods } from '../../runtime/primitives/options.ts'
 import { namedArtifacts } from '../../runtime/work-port.ts'
 
@@ -30,7 +30,7 @@ export function withDefaultBounds(bounds: ConversationBounds = {}): Required<Con
  * text of its artifacts. The last one is the message that opened the task, with its files.
  */
 export async function conversation(
-  work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>,
+  work: Pick<GeneratorArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>,
   bounds?: ConversationBounds
 ): Promise<ModelMessage[]> {
   const { messages, characters } = withDefaultBounds(bounds)

@@ -1,5 +1,6 @@
 import type { ModelMessage, ToolModelMessage } from 'ai'
-import { type WorkArguments, progress } from '../../runtime/index.ts'
+import { type GeneratorArguments, progress } from '../../runtime/index.ts'
+import { toolsOf } from '../../runtime/work-port.ts'
 import type { AnswerOptions } from './answer-options.ts'
 import { progressLine, type Ai } from './conversation.ts'
 import type { ModelCall } from './model-call.ts'
@@ -33,7 +34,7 @@ export interface ToolSurroundings extends OwnTools {
  */
 export async function toolResults(
   ai: Ai,
-  work: WorkArguments,
+  work: GeneratorArguments,
   { calls, approvals }: ModelCall,
   surroundings: ToolSurroundings
 ): Promise<ToolContent> {
@@ -42,13 +43,14 @@ export async function toolResults(
     messages,
     options: { showTools, experimental_context, experimental_sandbox }
   } = surroundings
+  const client = toolsOf(work)
   const toolOf = ({ toolName }: ToolCall): AiTool | undefined =>
     Object.hasOwn(tools, toolName) ? tools[toolName] : undefined
   const isForClient = (call: ToolCall) => toolOf(call)?.execute === undefined
   const run = async (call: ToolCall) => {
     const { toolName } = call
     const tool = toolOf(call) as AiTool
-    if (showTools) work.emit(progress(progressLine(`Calls ${tool.title ?? toolName}.`, { tool: toolName })))
+    if (showTools) client.emit(progress(progressLine(`Calls ${tool.title ?? toolName}.`, { tool: toolName })))
     const output = await work.step(`tool ${toolName}`, async ({ idempotencyKey, signal }) => {
       const context = await toolContextOf(ai, surroundings, toolName)
       // Call ids from models need not be unique. The key is unique, and stays the same in every attempt.
@@ -68,7 +70,7 @@ export async function toolResults(
     const tool = toolOf(call)
     // The SDK found a tool by an inherited name, such as `constructor`.
     if (!tool) return resultOf(call, { type: 'error-text', value: `There is no tool ${call.toolName}.` })
-    return resultOf(call, await outputOf(tool, call, await work.ask(toolQuestion(call))))
+    return resultOf(call, await outputOf(tool, call, await client.ask(toolQuestion(call))))
   }
   const waiting = new Set(approvals.map(({ call }) => call.toolCallId))
   const free = calls.filter(({ toolCallId }) => !waiting.has(toolCallId))
@@ -78,7 +80,7 @@ export async function toolResults(
     const { isDenied, reason } = request
     const decision = isDenied
       ? { approved: false, ...(reason !== undefined && { reason }) }
-      : await work.ask(approval(request))
+      : await client.ask(approval(request))
     if (request.isProviders)
       content.push({
         type: 'tool-approval-response',

@@ -50,14 +50,14 @@ export function bearerJwt(options: BearerJwtOptions): Authenticate {
   if (!(clockToleranceS >= 0 && clockToleranceS < Infinity))
     throw new RangeError(`clockToleranceS has to be seconds from 0, not ${String(clockToleranceS)}.`)
   const source = keySource(options, clock, { taker: 'bearerJwt', checked: 'tokens' })
-  const terms = {
+  const verifyOptions = {
     issuer,
     audience,
     algorithms: allowedAlgorithms(source.kind, options.algorithms),
     clockTolerance: clockToleranceS,
     requiredClaims: ['exp']
   }
-  const verify = verifier(source, terms, clock)
+  const verify = verifier(source, verifyOptions, clock)
 
   const authenticate: Authenticate = async credentials => {
     const token = bearerToken(credentials)
@@ -69,14 +69,14 @@ export function bearerJwt(options: BearerJwtOptions): Authenticate {
   return withSecurityScheme(authenticate, { name, scheme: schemeOf(openIdConnectUrl), scopes, challenge })
 }
 
-type Terms = Required<
+type VerifyOptions = Required<
   Pick<JWTVerifyOptions, 'issuer' | 'audience' | 'algorithms' | 'clockTolerance' | 'requiredClaims'>
 >
 
 /** Resolves with the claims of a valid token, and with `undefined` for an invalid one. */
 function verifier(
   { open }: ReturnType<typeof keySource>,
-  terms: Terms,
+  verifyOptions: VerifyOptions,
   clock: Pick<Clock, 'now'>
 ): (token: string) => Promise<JwtClaims | undefined> {
   let opening: ReturnType<typeof opened> | undefined
@@ -86,7 +86,7 @@ function verifier(
   }
   return async token => {
     const { jose, keys } = await (opening ??= opened())
-    const options = { ...terms, currentDate: new Date(clock.now()) }
+    const options = { ...verifyOptions, currentDate: new Date(clock.now()) }
     try {
       // Two calls: jose has separate overloads for a key and for a function that finds one.
       const { payload } =

@@ -108,6 +108,7 @@ export type { AgentClient, CallOptions } from './agent-client.ts'
 export type { ArtifactVersion, ArtifactVersions } from './artifact-versions.ts'
 export type { AgentInterface, AgentSkill } from '../../machines/protocol/card.ts'
 export type { ErrorCode } from '../../machines/protocol/errors.ts'
+export type { JsonValue } from '../../machines/protocol/codec/json.ts'
 export type { Offer } from '../../machines/protocol/negotiation.ts'
 export type {
   Artifact,

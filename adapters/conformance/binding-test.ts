@@ -26,7 +26,7 @@ import {
   type OperationOutcome,
   actualErrorText,
   valueText,
-  termsText
+  parametersText
 } from './requirements/needs.ts'
 
 /** The options for the test of one binding. */
@@ -100,10 +100,10 @@ export class BindingTest {
     ids: readonly number[],
     method: OperationMethod,
     params: object,
-    terms?: WireParameters
+    parameters?: WireParameters
   ): Promise<OperationOutcome> {
-    const cut = this.#begin(method, params, terms)
-    const call = this.#caller.call(method, this.#withTenant(params), { ...terms, cut: cut.signal })
+    const cut = this.#begin(method, params, parameters)
+    const call = this.#caller.call(method, this.#withTenant(params), { ...parameters, cut: cut.signal })
     try {
       const { result, extensions } = await this.within(call, cut)
       this.#silences = 0
@@ -121,8 +121,13 @@ export class BindingTest {
   /**
    * Sends a request, and returns the result. After a refusal, the requirements `ids` are not met, and the move ends.
    */
-  async result<T>(ids: readonly number[], method: OperationMethod, params: object, terms?: WireParameters): Promise<T> {
-    const outcome = await this.ask(ids, method, params, terms)
+  async result<T>(
+    ids: readonly number[],
+    method: OperationMethod,
+    params: object,
+    parameters?: WireParameters
+  ): Promise<T> {
+    const outcome = await this.ask(ids, method, params, parameters)
     if ('result' in outcome) return outcome.result as T
     for (const id of ids) this.check(id, false, 'an answer', actualErrorText(outcome.refusal))
     throw new Unanswered(outcome.refusal.message)
@@ -134,12 +139,12 @@ export class BindingTest {
     wanted: ErrorCode,
     method: OperationMethod,
     params: object,
-    terms?: WireParameters
+    parameters?: WireParameters
   ): Promise<WireRefusal | undefined> {
     const isStreaming = method === 'SendStreamingMessage' || method === 'SubscribeToTask'
     const outcome = isStreaming
-      ? await this.#firstOf([id], method, params, terms)
-      : await this.ask([id], method, params, terms)
+      ? await this.#firstOf([id], method, params, parameters)
+      : await this.ask([id], method, params, parameters)
     return this.isRefusedWith(id, wanted, outcome)
   }
 
@@ -165,9 +170,9 @@ export class BindingTest {
   }
 
   /** Opens a stream. */
-  stream(ids: readonly number[], method: OperationMethod, params: object, terms?: WireParameters): StreamObserver {
-    const cut = this.#begin(method, params, terms)
-    const stream: Stream = this.#caller.stream(method, this.#withTenant(params), { ...terms, cut: cut.signal })
+  stream(ids: readonly number[], method: OperationMethod, params: object, parameters?: WireParameters): StreamObserver {
+    const cut = this.#begin(method, params, parameters)
+    const stream: Stream = this.#caller.stream(method, this.#withTenant(params), { ...parameters, cut: cut.signal })
     return new StreamObserver({ trial: this, stream, method, cut, ids, sent: this.#sent })
   }
 
@@ -281,9 +286,9 @@ export class BindingTest {
     ids: readonly number[],
     method: OperationMethod,
     params: object,
-    terms?: WireParameters
+    parameters?: WireParameters
   ): Promise<OperationOutcome> {
-    const listening = this.stream(ids, method, params, terms)
+    const listening = this.stream(ids, method, params, parameters)
     const first = await listening.next()
     listening.leave()
     return listening.refusal ? { refusal: listening.refusal } : { result: first, extensions: '' }
@@ -297,13 +302,14 @@ export class BindingTest {
     return { refusal }
   }
 
-  #begin(method: string, params: object | string, terms: WireParameters = {}): AbortController {
+  #begin(method: string, params: object | string, parameters: WireParameters = {}): AbortController {
     const { bounds, clock, signal } = this.options
     signal.throwIfAborted()
     this.#requests += 1
     if (this.#requests > bounds.requests) throw this.#reaches(`${bounds.requests} requests`)
     if (clock.now() > this.#endsAtMs) throw this.#reaches(`${bounds.totalMs / 1000} seconds`)
-    this.#sent = `${method} ${typeof params === 'string' ? params : JSON.stringify(params)}${termsText(terms)}`.trim()
+    this.#sent =
+      `${method} ${typeof params === 'string' ? params : JSON.stringify(params)}${parametersText(parameters)}`.trim()
     return new AbortController()
   }
 

@@ -281,7 +281,7 @@ function canonical(task: unknown): unknown {
   return tryDecode(TaskSchema, task).value ?? task
 }
 
-/** The terms of every call in a test: the requested URL, what identifies the caller, and the required extensions. */
+/** The parameters of every call in a test: the URL, what identifies the caller, and the required extensions. */
 export interface ServerTestParts {
   readonly requestedUrl: string
   readonly access: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions

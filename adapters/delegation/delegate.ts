@@ -7,7 +7,7 @@ import {
   authRequired,
   inputRequired,
   type Question,
-  type WorkArguments,
+  type GeneratorArguments,
   artifact,
   progress,
   type Words
@@ -53,7 +53,7 @@ type Ended =
  * resumed.
  */
 export function delegate(
-  work: Pick<WorkArguments, 'step' | 'spawn'>,
+  work: Pick<GeneratorArguments, 'step' | 'spawn'>,
   agent: RemoteAgent,
   message: Words,
   options: DelegateOptions = {}
@@ -68,7 +68,7 @@ export function delegate(
 }
 
 async function delegated(
-  work: Pick<WorkArguments, 'step' | 'spawn'>,
+  work: Pick<GeneratorArguments, 'step' | 'spawn'>,
   agent: RemoteAgent,
   message: Words,
   options: DelegateOptions

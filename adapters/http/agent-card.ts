@@ -10,7 +10,7 @@ import { type AnswerHeaders, LightResponse, statusAnswer } from '../entry/answer
 import type { HttpRequest } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
 import { type Dialect, DIALECTS, Versions } from '../json-rpc/dispatch.ts'
-import { termsOf } from './call.ts'
+import { parametersOf } from './call.ts'
 import { notAllowed } from './rest.ts'
 
 const MAX_AGE_SECONDS = 300
@@ -188,7 +188,7 @@ export function cardHandler(given: Runtime, options: CardHandlerOptions): CardHa
   const cards = new CardAnswers(runtime, new Versions(dialects))
   const answer = async (request: Request): Promise<Response> => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(['GET', 'HEAD'], {})
-    const { version } = termsOf(request, new URL(request.url).searchParams, [])
+    const { version } = parametersOf(request, new URL(request.url).searchParams, [])
     return cards.card(request, version, interfaces, {})
   }
   const listener = getRequestListener(answer, { overrideGlobalObjects: false })

@@ -9,7 +9,12 @@ import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { AnswerHeaders } from '../entry/answers.ts'
 import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/dispatch.ts'
-import { callTerms, plainTerms, type CallParameters, type TraceParameters } from '../json-rpc/service-parameters.ts'
+import {
+  callParameters,
+  plainParameters,
+  type CallParameters,
+  type TraceParameters
+} from '../json-rpc/service-parameters.ts'
 
 type Settings = ServedRuntime['settings']
 
@@ -18,7 +23,7 @@ export interface RequestHead {
   /** The path below the base, with a leading slash and no trailing one; `/` for the base itself. */
   readonly path: string
   readonly query: URLSearchParams
-  readonly terms: CallParameters
+  readonly parameters: CallParameters
   /** Headers of every answer: CORS. */
   readonly headers: AnswerHeaders
   /** The interfaces of the agent, for its extended card. */
@@ -64,7 +69,7 @@ export class HttpCall {
     this.head = head
     this.caller = caller
     this.tenant = tenant
-    const { activated } = head.terms
+    const { activated } = head.parameters
     this.headers = activated.length === 0 ? head.headers : { ...head.headers, ...activation(request, activated) }
   }
 
@@ -113,14 +118,14 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 /** Service parameters that are ignored without an active extension. */
 const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
 
-/** The terms of a call (§3.2.6): from its headers, or from its query, for clients that cannot set headers. */
-export function termsOf(
+/** The parameters of a call (§3.2.6): from its headers, or from its query, for clients that cannot set headers. */
+export function parametersOf(
   { headers }: HttpRequest,
   query: URLSearchParams,
   supported: readonly string[]
 ): CallParameters {
   if (query.size === 0 && !headers.has('a2a-extensions') && !headers.has('x-a2a-extensions'))
-    return plainTerms(headers.get('a2a-version') ?? '')
+    return plainParameters(headers.get('a2a-version') ?? '')
   const parameters = new Map<string, string>()
   const read = (name: string) => {
     const value = headers.get(name) ?? headers.get(OTHER_NAMES[name] ?? name)
@@ -130,7 +135,7 @@ export function termsOf(
   read('a2a-extensions')
   const defaults = { version: queried(query, 'a2a-version'), extensions: queried(query, 'a2a-extensions') }
   if (parameters.has('a2a-extensions') || defaults.extensions !== '') CONDITIONS.forEach(read)
-  return callTerms(parameters satisfies ServiceParameters, defaults, supported)
+  return callParameters(parameters satisfies ServiceParameters, defaults, supported)
 }
 
 /** The additions of a stream to its call's context. */
@@ -140,16 +145,16 @@ export interface EventStreamOptions {
 }
 
 /** The context of a call. It aborts when its client disconnects, unless a stream has a signal of its own. */
-export function callContextOf(call: HttpCall, streamTerms?: EventStreamOptions): CallContext {
+export function callContextOf(call: HttpCall, stream?: EventStreamOptions): CallContext {
   const {
     bytes,
     served,
     tenant,
-    head: { terms, interfaces },
+    head: { parameters, interfaces },
     caller: { principal, traced }
   } = call
-  const { version, extensions, conditions } = terms
-  const signal = streamTerms ? streamTerms.signal : goneSignal(call)
+  const { version, extensions, conditions } = parameters
+  const signal = stream ? stream.signal : goneSignal(call)
   const budget: Budget = async bytes => {
     await call.reserve(bytes)
     // Reads nothing for a client that has disconnected.
@@ -164,7 +169,7 @@ export function callContextOf(call: HttpCall, streamTerms?: EventStreamOptions):
     budget: budget,
     connection: connectionOf(served),
     signal,
-    onGeneration: streamTerms?.onGeneration,
+    onGeneration: stream?.onGeneration,
     tenant,
     principal: principal?.id,
     claims: principal?.claims,

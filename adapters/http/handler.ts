@@ -30,9 +30,9 @@ import {
 } from '../entry/interfaces.ts'
 import { A_PATH, joinAgentUrl, basePath } from '../entry/listen.ts'
 import { type Dialect, DIALECTS, methodsOf, operationsOf, Versions } from '../json-rpc/dispatch.ts'
-import { traceTerms } from '../json-rpc/service-parameters.ts'
+import { traceParameters } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
-import { delayRefusal, type RequestHead, HttpCall, termsOf } from './call.ts'
+import { delayRefusal, type RequestHead, HttpCall, parametersOf } from './call.ts'
 import { codingRefusal, routeOf } from './parameters.ts'
 import { answerDialect, answerRest, notAllowed, restFormOf } from './rest.ts'
 import { answerRpc } from './rpc.ts'
@@ -86,9 +86,9 @@ export function httpHandler(agentRuntime: Runtime, given: HandlerOptions = {}): 
 
   const refused = (refusal: RefusedRequest, head: RequestHead, isRpc: boolean) => {
     counters.refused(refusal.status)
-    const { terms, headers } = head
+    const { parameters, headers } = head
     return refusalAnswer(
-      refusalForVersion(refusal, terms.version, versions),
+      refusalForVersion(refusal, parameters.version, versions),
       headers,
       isRpc ? 'JSONRPC' : restFormOf(versions, head)
     )
@@ -114,7 +114,7 @@ export function httpHandler(agentRuntime: Runtime, given: HandlerOptions = {}): 
       const over = settings.rejected.count({ tenant: pathTenant, principal: principal?.id, claims: principal?.claims })
       return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, head, isRpc))
     }
-    const traced = telemetry && traceTerms(telemetry, request.headers, binding)
+    const traced = telemetry && traceParameters(telemetry, request.headers, binding)
     const call = new HttpCall(settings, request, served, head, { principal, pathTenant, traced }, tenant)
     return isRpc
       ? answerRpc(runtime, methods, call)
@@ -209,7 +209,7 @@ function mountedHandler(
     const { pathname, searchParams: query } = address
     const interfaces = interfacesShown(address, served)
     const below = belowBase(pathname)
-    const terms = termsOf(request, query, settings.extensions)
+    const parameters = parametersOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     const tenant =
       settings.hasTenants && below.endsWith(AGENT_CARD_PATH)
@@ -221,14 +221,14 @@ function mountedHandler(
     if (isRead && interfaces.length === 0 && (isHome || isCard || isOldCard)) return refusalAnswer(NOWHERE, headers)
     if (isCard) {
       return isRead
-        ? cards.card(request, terms.version, interfaces, headers, tenant)
+        ? cards.card(request, parameters.version, interfaces, headers, tenant)
         : notAllowed(['GET', 'HEAD'], headers)
     }
-    if (isOldCard && isRead) return cards.oldCard(request, terms.version, interfaces, headers)
+    if (isOldCard && isRead) return cards.oldCard(request, parameters.version, interfaces, headers)
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
     if (isHome && !(offer.http && request.method === 'POST'))
       return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
-    return answer(request, { path: below, query, terms, headers, interfaces }, served)
+    return answer(request, { path: below, query, parameters, headers, interfaces }, served)
   }
 
   const answered = (request: HttpRequest, served: NodeResponse): Promise<Response> | Response => {

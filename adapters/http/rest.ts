@@ -40,7 +40,7 @@ export async function answerRest(runtime: ServedRuntime, operations: Operations,
     const params = await readRequest(runtime, call, routed)
     const method = operations[routed.method]
     if (method.streaming)
-      return await streamAnswer(runtime, call, terms => method.events(params, callContextOf(call, terms)), REST)
+      return await streamAnswer(runtime, call, options => method.events(params, callContextOf(call, options)), REST)
     const answer = await method.answer(params, callContextOf(call))
     if (call.space) return inPieces(runtime, call, call.space, jsonPieces(answer), { ...headers, ...type })
     return jsonAnswer(JSON.stringify(answer), {
@@ -99,8 +99,8 @@ const EVENTS = {
 }
 
 /** The older version of a REST request, whose path begins with `/v1/`; `undefined` for other requests. */
-function dialectOf(versions: Versions, { path, terms }: RequestHead): RestDialect | undefined {
-  const dialect = path.startsWith('/v1/') ? versions.dialectOf(terms.version) : undefined
+function dialectOf(versions: Versions, { path, parameters }: RequestHead): RestDialect | undefined {
+  const dialect = path.startsWith('/v1/') ? versions.dialectOf(parameters.version) : undefined
   return dialect && hasRest(dialect) ? dialect : undefined
 }
 
@@ -143,7 +143,7 @@ async function perform(runtime: ServedRuntime, dialect: RestDialect, call: HttpC
         ? inPieces(runtime, call, call.space, jsonPieces(answer), headers)
         : jsonAnswer(JSON.stringify(answer), headers)
     }
-    return await streamAnswer(runtime, call, terms => called.events(callContextOf(call, terms)), EVENTS)
+    return await streamAnswer(runtime, call, options => called.events(callContextOf(call, options)), EVENTS)
   } catch (error) {
     call.space?.end()
     await delayRefusal(error, runtime.settings)

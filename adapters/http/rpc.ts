@@ -34,12 +34,17 @@ export async function answerRpc(runtime: ServedRuntime, methods: Methods, call: 
     return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
   if (envelope.kind === 'notification') return ignored(runtime, call)
   const { id, method: name, params } = envelope
-  const { version } = call.head.terms
+  const { version } = call.head.parameters
   const method = methods(name, version)
   if (!method) return refused(runtime, id, noSuchMethod(name, version), call, undefined, params)
   try {
     if (method.streaming)
-      return await streamAnswer(runtime, call, terms => method.events(params, callContextOf(call, terms)), framesOf(id))
+      return await streamAnswer(
+        runtime,
+        call,
+        options => method.events(params, callContextOf(call, options)),
+        framesOf(id)
+      )
     return send(runtime, id, await method.answer(params, callContextOf(call)), call)
   } catch (error) {
     call.space?.end()

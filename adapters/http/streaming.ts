@@ -34,7 +34,7 @@ const FIRST_EVENT_MS = 1000
 export async function streamAnswer(
   { settings: { clock } }: ServedRuntime,
   call: HttpCall,
-  open: (terms: EventStreamOptions) => Events,
+  open: (options: EventStreamOptions) => Events,
   encoding: Encoding
 ): Promise<Response> {
   const { expiresAtMs = Infinity } = call.caller.principal ?? {}

@@ -19,7 +19,7 @@ export type CallParameters = Required<Pick<CallContext, 'version' | 'extensions'
  * Reads the service parameters (§3.2.6) of a request. `defaults` come from a connection's handshake; `supported` from
  * the runtime.
  */
-export function callTerms(
+export function callParameters(
   parameters: ServiceParameters,
   defaults: { readonly version: string; readonly extensions: string },
   supported: readonly string[]
@@ -34,8 +34,8 @@ export function callTerms(
   return { version: parameters.get('a2a-version') ?? defaults.version, extensions, conditions, activated }
 }
 
-/** The terms of a call without extensions, which nearly all calls of a client share. */
-export const plainTerms = memoizeLast(version => callTerms(new Map(), { version, extensions: '' }, []))
+/** The parameters of a call without extensions, which nearly all calls of a client share. */
+export const plainParameters = memoizeLast(version => callParameters(new Map(), { version, extensions: '' }, []))
 
 function urisIn(list: string): string[] {
   return list === ''
@@ -58,7 +58,7 @@ interface Fields {
 const LONGEST_VALUE = 8192
 
 /** Reads the trace context. An invalid one is not an error: the call then belongs to no trace. */
-export function traceTerms({ fields }: Telemetry, given: Fields, binding?: string): TraceParameters {
+export function traceParameters({ fields }: Telemetry, given: Fields, binding?: string): TraceParameters {
   const trace: Record<string, string> = {}
   for (const name of fields) {
     const value = given.get(name)

@@ -4,7 +4,6 @@ import {
   bytes,
   complain,
   decode,
-  type Metadata,
   nonEmptyText,
   oneOf,
   optionalText,
@@ -126,7 +125,7 @@ export type State01 = 'submitted' | 'working' | 'input-required' | 'completed' |
 export interface Message01 {
   readonly role: 'user' | 'agent'
   readonly parts: readonly Part01[]
-  readonly metadata?: Metadata
+  readonly metadata?: Record<string, unknown>
 }
 
 /** A status of 0.1. */
@@ -144,7 +143,7 @@ export interface Artifact01 {
   readonly index: number
   readonly append?: boolean
   readonly lastChunk?: boolean
-  readonly metadata: Metadata
+  readonly metadata: Record<string, unknown>
 }
 
 /** A task of 0.1, with the id that its client chose. */
@@ -154,10 +153,15 @@ export interface Task01 {
   readonly status: Status01
   readonly artifacts?: readonly Artifact01[]
   readonly history?: readonly Message01[]
-  readonly metadata?: Metadata
+  readonly metadata?: Record<string, unknown>
 }
 
 /** An item of a stream of 0.1. `final`: the stream closes after it. */
 export type Event01 =
-  | { readonly id: string; readonly status: Status01; readonly final: boolean; readonly metadata?: Metadata }
-  | { readonly id: string; readonly artifact: Artifact01; readonly metadata?: Metadata }
+  | {
+      readonly id: string
+      readonly status: Status01
+      readonly final: boolean
+      readonly metadata?: Record<string, unknown>
+    }
+  | { readonly id: string; readonly artifact: Artifact01; readonly metadata?: Record<string, unknown> }

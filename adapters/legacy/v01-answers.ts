@@ -1,5 +1,4 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import type { Metadata } from '../../machines/protocol/codec/decode.ts'
 import type { Artifact, Message, StreamResponse, Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
@@ -190,7 +189,10 @@ function extraState({ state }: TaskStatus): { readonly state?: string } {
 }
 
 /** Adds values that 0.1 lacks to metadata. */
-function extraMetadata(metadata: Metadata | undefined, beside: Metadata): { readonly metadata?: Metadata } {
+function extraMetadata(
+  metadata: Record<string, unknown> | undefined,
+  beside: Record<string, unknown>
+): { readonly metadata?: Record<string, unknown> } {
   if (Object.keys(beside).length === 0) return metadata ? { metadata } : {}
   return { metadata: { ...metadata, [TASK_OF_01]: beside } }
 }

@@ -90,8 +90,8 @@ export function attach(
     const shaken = await readHandshake(request, settings, versions).finally(() => (handshakes -= 1))
     if ('status' in shaken) return refused(socket, shaken)
     if (isDraining) return refused(socket, GOING)
-    const { host, ...terms } = shaken
-    const owner = settings.ownerOf(terms.principal, tenant)
+    const { host, ...options } = shaken
+    const owner = settings.ownerOf(options.principal, tenant)
     const refusal = shareRefusal(shares, owner)
     if (refusal) return refused(socket, refusal)
     const interfaces = interfacesFor(connectionOrigin(new URL(`http://${host}`).hostname, socket, settings.hosts))
@@ -99,7 +99,7 @@ export function attach(
       shares.add(owner)
       client.once('close', () => shares.add(owner, -1))
       return new Connection({ ...serving, interfaces }, client, socket, {
-        ...terms,
+        ...options,
         ...(tenant !== undefined && { tenant })
       })
     })

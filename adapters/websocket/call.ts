@@ -14,7 +14,7 @@ export interface ConnectionOfCalls {
 /** The parts of a call that come from its request. */
 export interface WebSocketCallOptions {
   readonly id: RequestId
-  readonly terms: CallParameters
+  readonly parameters: CallParameters
   /** Its size on the wire. */
   readonly bytes: number
   /** Aborts when its client disconnects or ends its stream. */
@@ -46,17 +46,17 @@ export class Call implements CallContext {
 
   constructor(
     { caller, interfaces, largeAnswers }: ConnectionOfCalls,
-    { id, terms, bytes, signal, stop, traced }: WebSocketCallOptions
+    { id, parameters, bytes, signal, stop, traced }: WebSocketCallOptions
   ) {
     this.id = id
     this.stop = stop
-    this.activated = terms.activated
+    this.activated = parameters.activated
     this.signal = signal
     this.interfaces = interfaces
     this.bytes = bytes
-    this.version = terms.version
-    this.extensions = terms.extensions
-    this.conditions = terms.conditions
+    this.version = parameters.version
+    this.extensions = parameters.extensions
+    this.conditions = parameters.conditions
     this.connection = caller.connection
     this.tenant = caller.tenant
     this.principal = caller.principal

@@ -21,7 +21,12 @@ import {
   resultFrame,
   streamEndFrame
 } from '../json-rpc/dispatch.ts'
-import { callTerms, type CallParameters, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
+import {
+  callParameters,
+  type CallParameters,
+  plainParameters,
+  traceParameters
+} from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import type { ConnectionOptions } from './handshake.ts'
@@ -60,8 +65,8 @@ export class Connection {
   readonly #runtime: ServedRuntime
   readonly #methods: Methods
   readonly #socket: ServedSocket
-  readonly #terms: ConnectionOptions
-  /** The terms of requests without service parameters. */
+  readonly #options: ConnectionOptions
+  /** The parameters of requests without service parameters. */
   readonly #usual: CallParameters
   readonly #calls: ConnectionOfCalls
   readonly #readPause: ReadPause
@@ -87,15 +92,17 @@ export class Connection {
     { runtime, methods, interfaces, tap }: Serving,
     socket: ServedSocket,
     stream: Socket,
-    terms: ConnectionOptions
+    options: ConnectionOptions
   ) {
     this.#runtime = runtime
     this.#methods = methods
     this.#socket = socket
-    this.#terms = terms
+    this.#options = options
     this.#usual =
-      terms.extensions === '' ? plainTerms(terms.version) : callTerms(new Map(), terms, runtime.settings.extensions)
-    const { tenant, principal } = terms
+      options.extensions === ''
+        ? plainParameters(options.version)
+        : callParameters(new Map(), options, runtime.settings.extensions)
+    const { tenant, principal } = options
     const connection = {}
     const owner = runtime.settings.ownerOf(principal, tenant)
     this.#incompleteBytes = new IncompleteBytes(runtime.settings.unfinished, owner)
@@ -128,7 +135,7 @@ export class Connection {
     }
     this.#refusals = new Refusals(this.#readPause, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
-    this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
+    this.#expiresAtMs = options.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
     const add = (data: Buffer | string, bytes: number, isBinary: boolean, mayWait: boolean) =>
       this.#inbox.add({ data, bytes, isBinary, rate: this.#rate.count(clock.now()) }, mayWait)
@@ -182,21 +189,21 @@ export class Connection {
     const { id, method } = request
     if (method === 'ping') {
       this.#count(bytes)
-      return this.#outbox.send(resultFrame(id, '{}', this.#termsOf(request).activated))
+      return this.#outbox.send(resultFrame(id, '{}', this.#parametersOf(request).activated))
     }
-    const terms = this.#termsOf(request)
-    const called = this.#methods(method, terms.version)
+    const parameters = this.#parametersOf(request)
+    const called = this.#methods(method, parameters.version)
     const refusal = this.#refusal(id, called?.streaming ?? false)
     if (!called || refusal)
-      return this.#refuse(id, refusal ?? noSuchMethod(method, terms.version), bytes, request.params)
+      return this.#refuse(id, refusal ?? noSuchMethod(method, parameters.version), bytes, request.params)
     const {
       settings: { telemetry }
     } = this.#runtime
-    const traced = telemetry && traceTerms(telemetry, request.serviceParameters, 'WEBSOCKET')
+    const traced = telemetry && traceParameters(telemetry, request.serviceParameters, 'WEBSOCKET')
     const stop = called.streaming ? sharedAbort() : undefined
     const call = new Call(this.#calls, {
       id,
-      terms,
+      parameters,
       bytes,
       signal: stop?.signal ?? (this.#gone ??= sharedAbort()).signal,
       stop,
@@ -260,11 +267,11 @@ export class Connection {
     if (this.#runtime.settings.rejected.count({ ...this.#calls.caller, bytes })) this.#refusals.note()
   }
 
-  /** The terms of a request, with the extensions that it activates. */
-  #termsOf({ serviceParameters }: Request): CallParameters {
+  /** The parameters of a request, with the extensions that it activates. */
+  #parametersOf({ serviceParameters }: Request): CallParameters {
     return serviceParameters.size === 0
       ? this.#usual
-      : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
+      : callParameters(serviceParameters, this.#options, this.#runtime.settings.extensions)
   }
 
   async #stream(call: Call, method: Method & { readonly streaming: true }, params: object): Promise<void> {

@@ -61,7 +61,10 @@ interface Fairly {
  * The words of properties, typed by a chart. Each term is a state by its path, a function of the chart's snapshot, or
  * one of the terms below.
  */
-export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateOf<Chart>, SnapshotFrom<Chart>>> {
+export interface PropertyWords<
+  Chart extends AnyStateMachine,
+  T = StateOf<Chart> | Term | ((chart: SnapshotFrom<Chart>) => boolean)
+> {
   /** The term holds at no moment; with `{ after }`, at none that follows it. */
   readonly never: (term: T, options?: After<T>) => Property
   /** The term holds whenever the chart rests in a state; with `{ after }`, from then on. */

@@ -12,7 +12,6 @@ import {
   json,
   list,
   message,
-  type Metadata,
   nonEmptyText,
   nullableField,
   oneOf,
@@ -222,7 +221,7 @@ export interface RequestDetails extends Pick<
   SendMessageConfiguration,
   'acceptedOutputModes' | 'returnImmediately' | 'historyLength'
 > {
-  readonly metadata?: Metadata
+  readonly metadata?: Record<string, unknown>
 }
 
 /** Parameters of GetTask (§3.1.3). */

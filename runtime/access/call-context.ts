@@ -40,7 +40,7 @@ export interface KeyToCancel extends Pick<ClientKey, 'name' | 'storedMs'> {
 /** The principal of all unauthenticated callers. */
 export const ANONYMOUS = 'anonymous'
 
-/** Caller and terms of a call. Adapters fill it in after authentication. */
+/** Caller and parameters of a call. Adapters fill it in after authentication. */
 export interface CallContext {
   /** Id of the caller's principal. Default `anonymous`. */
   readonly principal?: string | undefined

@@ -5,7 +5,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { RestartPolicy } from '../../machines/supervision.ts'
 import { shownInput } from '../authoring/input-schema.ts'
 import type { ChartInput } from '../authoring/setup-work.ts'
-import { declaredExtensions } from '../authoring/work-arguments.ts'
+import { declaredExtensions, type WorkArguments } from '../authoring/work-arguments.ts'
 import { isNegotiation, type Negotiation } from '../negotiation/negotiation.ts'
 import type { NegotiateFunction } from '../negotiation/per-message.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
@@ -54,10 +54,13 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   readonly input?: StandardSchema<Input>
   /** The JSON Schema on the card, of at most 16 KiB. Default: the one that the schema's library provides. */
   readonly inputJsonSchema?: Record<string, unknown>
-  /** Does the tasks: a function, an async generator, or a statechart made with `setupWork`. */
+  /**
+   * Does the tasks: a function, an async generator, or a statechart made with `setupWork`. A generator in this place has
+   * the types of a function's arguments, since TypeScript knows one type here. As a `WorkGenerator` it has its own.
+   */
   readonly work?:
     | WorkFunction<NoInfer<Input>, NoInfer<Terms>>
-    | WorkGenerator<NoInfer<Input>, NoInfer<Terms>>
+    | ((work: WorkArguments<NoInfer<Input>, NoInfer<Terms>>) => ReturnType<WorkGenerator>)
     | WorkChart<NoInfer<Input>, NoInfer<Terms>>
   /**
    * Answers messages that address no task: a function, called for each message separately, or a `negotiation(…)`, which
@@ -213,7 +216,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   if (properties) checkProperties(properties, isChart)
   return {
     ...cardOptions,
-    ...(work && { work }),
+    ...(work && { work: work as Exclude<Agent['work'], undefined> }),
     ...(negotiate && { negotiate }),
     ...policies,
     version,

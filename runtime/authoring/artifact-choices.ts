@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Artifact, Message, Part } from '../../machines/protocol/objects.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
-import {
-  checkArgument,
-  checkOptions,
-  functionFor,
-  listOf,
-  type OptionKinds,
-  textSuchAs,
-  TRUE_OR_FALSE,
-  withMembers
-} from '../primitives/options.ts'
+import { functionFor, type OptionKinds, textSuchAs, TRUE_OR_FALSE } from '../primitives/options.ts'
 import { textOf, type ArtifactReference, namedArtifacts, isReference } from './words.ts'
 
 /** An artifact that a message may mean, without its content, so that a chart can keep it in its context. */
@@ -29,16 +20,12 @@ interface ChoosingInput {
   readonly earlierArtifacts: readonly EarlierArtifact[]
 }
 
-/** Options of a question that asks which artifact is meant. */
-export interface WhichArtifactOptions {
+/** How to find the artifact that a task refines. */
+export interface RefiningOptions {
   /** One word for the kind of artifact, such as `picture`. Default `artifact`. */
   readonly what?: string
   /** Makes the text of the question. `isAgain`: the last answer did not choose one. */
   readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
-}
-
-/** How to find the artifact that a task refines. */
-export interface RefiningOptions extends WhichArtifactOptions {
   /**
    * Allows no artifact: if none is named and there is no earlier one, the result is `undefined` and the task does not
    * ask. Default false.
@@ -46,12 +33,11 @@ export interface RefiningOptions extends WhichArtifactOptions {
   readonly optional?: boolean
 }
 
-export const ASKING_OPTIONS: OptionKinds<WhichArtifactOptions> = {
+export const REFINING_OPTIONS: OptionKinds<RefiningOptions> = {
   what: textSuchAs("'picture'"),
-  prompt: functionFor('a function of the choices that gives the question')
+  prompt: functionFor('a function of the choices that gives the question'),
+  optional: TRUE_OR_FALSE
 }
-
-const CHOICES = listOf('choices, as artifactChoices gives them')
 
 /** Maximum number of artifacts that a question lists. Clients may name others too. */
 const LISTED = 20
@@ -60,36 +46,11 @@ const LISTED = 20
 const LONGEST_DESCRIPTION = 300
 
 /**
- * The artifacts that the message which opened a task may mean: the newest of each name, newest first. Exactly one if
+ * The artifacts that a message may mean which asks for a change: the newest of each name, newest first. Exactly one if
  * the message refers to one, has its content, or names one by its name or a phrase: `the red one`, `the second one`
- * that was made, `the newest`. Otherwise ask the client.
+ * that was made, `the newest`.
  */
-export function artifactChoices(input: ChoosingInput): ArtifactChoice[]
-/**
- * The choice that an answer to `whichArtifact` makes; all choices if none or several match. In order of precedence:
- *
- * - a reference in the metadata of a part, or in a `data` part
- * - its own bytes in a part, unless the text excludes something; if several have them, the file's name and the text
- *   decide
- * - its name, its name without the extension, or its id in the text
- * - its position in the list: `2`, `the second one`, `the last one`; `the newest` is the first, `the oldest` the last
- * - the task that the message refers to
- * - words of its name and description
- */
-export function artifactChoices(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice[]
-export function artifactChoices(from: ChoosingInput | readonly ArtifactChoice[], answer?: Message): ArtifactChoice[] {
-  if (answer) {
-    checkArgument(from, CHOICES, 'artifactChoices(choices, event.message)')
-    const choices = from as readonly ArtifactChoice[]
-    const meant = meantArtifacts(choices, answer)
-    return meant.length === 1 ? meant : [...choices]
-  }
-  checkArgument(from, withMembers(['message', 'earlierArtifacts'], 'the input of the work'), 'artifactChoices(input)')
-  return choicesOf(from as ChoosingInput)
-}
-
-/** The choices that the message which opened a task leaves. */
-function choicesOf({ message, earlierArtifacts }: ChoosingInput): ArtifactChoice[] {
+export function artifactChoices({ message, earlierArtifacts }: ChoosingInput): ArtifactChoice[] {
   const newest = new Map<string, ArtifactChoice>()
   for (const { taskId, artifact } of earlierArtifacts) {
     const name = artifactNameOf(artifact)
@@ -144,24 +105,28 @@ export function artifactNameOf({
 /**
  * Makes the question which artifact is meant: text, and a data part for each artifact, newest first. The metadata of a
  * data part refers to its artifact. A client chooses by sending one of the parts back, or by the artifact's name.
+ * `isAgain`: the last answer did not choose one.
  */
 export function whichArtifact(
   choices: readonly ArtifactChoice[],
-  options: WhichArtifactOptions & { readonly isAgain?: boolean } = {}
+  isAgain: boolean,
+  { what = 'artifact', prompt }: RefiningOptions
 ): MessageContent {
-  checkOptions(
-    options,
-    { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE },
-    'whichArtifact',
-    "whichArtifact(choices, { what: 'picture' })"
-  )
-  checkArgument(choices, CHOICES, 'whichArtifact(artifactChoices(input))')
-  const { what = 'artifact', prompt, isAgain = false } = options
   const text = prompt ? prompt(choices, isAgain) : question(choices, what, isAgain)
   return { parts: [{ text }, ...choices.slice(0, LISTED).map(partOf)] }
 }
 
-/** All choices that an answer to `whichArtifact` may mean. */
+/**
+ * All choices that an answer to `whichArtifact` may mean. In order of precedence:
+ *
+ * - a reference in the metadata of a part, or in a `data` part
+ * - its own bytes in a part, unless the text excludes something; if several have them, the file's name and the text
+ *   decide
+ * - its name, its name without the extension, or its id in the text
+ * - its position in the list: `2`, `the second one`, `the last one`; `the newest` is the first, `the oldest` the last
+ * - the task that the message refers to
+ * - words of its name and description
+ */
 export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice[] {
   const text = textOf(answer)
   const referred = referredTo(choices, answer)

@@ -1,3 +1,4 @@
+import type { EventObject } from 'xstate'
 import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, type FieldViolation, invalidParams, violationsText } from '../../machines/protocol/errors.ts'
 import type { Message, Part, RequestDetails } from '../../machines/protocol/objects.ts'
@@ -114,17 +115,32 @@ export function contentValue(content: { readonly parts: readonly Part[] }): unkn
   return part && 'data' in part ? part.data : textOf(content)
 }
 
+/** What the schema of a chart's question has made of an answer, by the event with which the chart receives it. */
+const parsedAnswers = new WeakMap<object, { readonly schema: StandardSchema<unknown>; readonly answer: unknown }>()
+
+/** An answer as a chart receives it. `dataOf` with the schema of the question gives the parsed answer. */
+export function answerEvent(
+  { answer, ...event }: EventObject & { readonly answer?: unknown },
+  schema: StandardSchema<unknown>
+): EventObject {
+  parsedAnswers.set(event, { schema, answer })
+  return event
+}
+
 /**
  * Parses data with a schema: the first data part of a message or an artifact, else its text. In a statechart it takes
  * the event of an answer: the message of `message.received`, or the data of `authorization.received`. With the schema
- * of the question's `meta` it never throws there. Throws InvalidParams with the path of each violation, as in
- * `message.parts.day`, and TypeError for an asynchronous schema. It is pure, so guards may call it.
+ * of the question's `meta` it gives what that has parsed, and never throws there. Throws InvalidParams with the path of
+ * each violation, as in `message.parts.day`, and TypeError for an asynchronous schema. It is pure, so guards may call
+ * it.
  */
 export function dataOf<T>(
   source: { readonly parts: readonly Part[] } | MessageReceived | AuthorizationReceived,
   schema: StandardSchema<T>
 ): T {
   const event: object = isObject(source) ? source : {}
+  const parsed = parsedAnswers.get(event)
+  if (parsed && parsed.schema === schema) return parsed.answer as T
   if (isAuthorization(event)) return given(schema, event.data, 'data')
   const content = isMessage(event) ? event.message : (source as { readonly parts: readonly Part[] })
   return given(schema, contentValue(content), 'artifactId' in content ? 'artifact.parts' : 'message.parts')
@@ -154,8 +170,6 @@ export interface MessageReceived {
   readonly message: Message
   /** Metadata and configuration of the message's request; missing if the request has neither. */
   readonly request?: RequestDetails
-  /** The message as the schema of the state's question parsed it, if it has one. */
-  readonly answer?: unknown
   /** The id of the state whose question is open; missing while the task works. */
   readonly question?: string
 }
@@ -167,8 +181,6 @@ export interface MessageReceived {
 export interface AuthorizationReceived {
   readonly type: 'authorization.received'
   readonly data: unknown
-  /** The data as the schema of the state's question parsed it, if it has one. */
-  readonly answer?: unknown
   /** The id of the state whose question is open. */
   readonly question?: string
 }

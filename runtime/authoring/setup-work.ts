@@ -1,3 +1,4 @@
+/* oxlint-disable typescript/no-generated-empty-object-type -- as in XState's setup, for no actors, actions or guards */
 import type {
   ActionFunction,
   AnyStateMachine,
@@ -40,9 +41,6 @@ export interface WorkMeta<Context = MachineContext> {
   readonly reason?: WordsOf<Context>
 }
 
-// The default of `setup` for no actors, actions or guards.
-// oxlint-disable-next-line typescript/no-generated-empty-object-type
-export type None = Record<never, never>
 export type Params = Record<string, ParameterizedObject['params'] | undefined>
 
 // Written as XState writes its own: TypeScript resolves another form to `never` before it infers the actors.
@@ -51,7 +49,7 @@ export type Parameterized<T extends Params> = Values<{
 }>
 export type Provided<
   T extends Record<string, UnknownActorLogic>,
-  Children extends Record<string, string> = None
+  Children extends Record<string, string> = Record<never, never>
 > = Values<{
   [K in keyof T as K & string]: { src: K & string; logic: T[K]; id: IdOf<K, Children> }
 }>
@@ -84,15 +82,15 @@ export type ChartInput<Input = unknown, Terms = Record<string, unknown> | undefi
  * a chart can ask at once, each transition on an answer in them gets the guard that the event's `question` is its own.
  */
 export function setupWork<
-  Context extends MachineContext = None,
-  Actors extends Record<string, UnknownActorLogic> = None,
-  Actions extends Params = None,
-  Guards extends Params = None,
+  Context extends MachineContext = Record<never, never>,
+  Actors extends Record<string, UnknownActorLogic> = Record<never, never>,
+  Actions extends Params = Record<never, never>,
+  Guards extends Params = Record<never, never>,
   Delay extends string = never,
   Event extends EventObject = never,
   Input = unknown,
   Terms = Record<string, unknown> | undefined,
-  Children extends Record<string, string> = None,
+  Children extends Record<string, string> = Record<never, never>,
   Tag extends string = never,
   Meta extends MetaObject = WorkMeta<Context>
 >(options: {
@@ -149,7 +147,18 @@ export function setupWork<
   WorkMeta<Context> & Meta
 > {
   checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
+  checkActors(options.actors)
   return guardingQuestions(setup(options as never)) as never
+}
+
+/** Throws TypeError for a function in place of the logic that it makes. */
+export function checkActors(actors: object = {}): void {
+  for (const [name, logic] of Object.entries(actors)) {
+    if (typeof logic === 'function')
+      throw new TypeError(
+        `The actor ${name} is a function, and not the logic of an actor. Call the function that makes it: actors: { ${name}: artifactToRefine() }, or fromPromise(async () => …).`
+      )
+  }
 }
 
 /** A setup whose charts handle an answer only in the state with its question. */

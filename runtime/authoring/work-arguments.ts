@@ -169,10 +169,10 @@ export interface ReceivedMessage {
 }
 
 /**
- * Arguments of a work function or generator. `Input` is the output type of the agent's `input` schema, `Terms` the type
- * of negotiated terms.
+ * Arguments of a work generator, which yields its words and its questions. `Input` is the output type of the agent's
+ * `input` schema, `Terms` the type of negotiated terms.
  */
-export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<
+export interface GeneratorArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<
   WorkInput<Input>,
   'terms'
 > {
@@ -182,13 +182,6 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
    * Aborts when the task ends before the work does, as by a cancel, and when the work leaves memory to run again later.
    */
   readonly signal: AbortSignal
-  /** Sends progress, an artifact or a chunk of one. Generators yield it instead. */
-  readonly emit: (words: WorkWords) => void
-  /**
-   * Asks, and resolves with the answer. One question is open at a time: a second one waits. Generators yield it
-   * instead: `yield* inputRequired(…)`.
-   */
-  readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
   /**
    * The message that answered the last question, with metadata and configuration of its request; `undefined` before the
    * first one. An authorization that arrives out of band is not a message.
@@ -221,10 +214,9 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
    * The artifact that the task refines: the one that its message refers to. Otherwise it is the only one of the
    * referenced tasks, or else the newest of the context (`earlierArtifacts`).
    *
-   * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact`
-   * does, until an answer names exactly one. An answer is read as by `artifactChoices`, or as a reference to any
-   * artifact of the caller's. If an answer matches several, the task asks which of those. A replay gives the same
-   * artifact.
+   * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED), until an answer
+   * names exactly one, or refers to any artifact of the caller's. If an answer matches several, the task asks which of
+   * those. A replay gives the same artifact.
    */
   readonly artifactToRefine: FindArtifact
   /**
@@ -240,6 +232,28 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
     logic: Logic,
     options?: { id?: string; input?: InputFrom<Logic> }
   ) => ActorRefFrom<Logic>
+}
+
+/** Arguments of a work function. */
+export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends GeneratorArguments<
+  Input,
+  Terms
+> {
+  /** Sends progress, an artifact or a chunk of one. In a generator it throws TypeError: `yield progress(…)`. */
+  readonly emit: (words: WorkWords) => void
+  /**
+   * Asks, and resolves with the answer. One question is open at a time: a second one waits. In a generator it throws
+   * TypeError: `yield* inputRequired(…)`.
+   */
+  readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
+}
+
+/** Names the tools of a run among its arguments, for all copies of this package in the process. */
+export const TOOLS = Symbol.for('taskchart.tools.1')
+
+/** What a work function has and a generator has not, for helpers that both may call. */
+export function toolsOf(work: GeneratorArguments | WorkArguments): Pick<WorkArguments, 'ask' | 'emit'> {
+  return (work as { readonly [TOOLS]?: WorkArguments })[TOOLS] ?? (work as WorkArguments)
 }
 
 /** Return value of work. */

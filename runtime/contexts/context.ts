@@ -137,9 +137,9 @@ export class LiveContext implements LiveActors {
   }
 
   /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
-  receive(request: ContextRequest, terms: StoredEventOptions): Promise<CallOutcome> {
+  receive(request: ContextRequest, options: StoredEventOptions): Promise<CallOutcome> {
     if (this.pipeline.isOver) return Promise.reject(this.pipeline.error)
-    const outcome = this.#calls.add(request.callId, terms)
+    const outcome = this.#calls.add(request.callId, options)
     this.#root.send({ type: 'request.received', request })
     return outcome
   }
@@ -148,26 +148,26 @@ export class LiveContext implements LiveActors {
    * Sends an event to a task. Gives the turn that handles it, or a refusal, which changes nothing. Either way it
    * resolves when everything decided so far is committed.
    */
-  send(event: OutsideEvent, terms: EventOptions): Promise<Turn | Refusal> {
+  send(event: OutsideEvent, options: EventOptions): Promise<Turn | Refusal> {
     return new Promise((resolve, reject) => {
       const { turn } = this.pipeline
       turn.onCommit({ onPublished: () => resolve(refusal ?? turn), onFailed: reject })
-      const refusal = this.#trySend(event, terms, turn)
+      const refusal = this.#trySend(event, options, turn)
     })
   }
 
   /** Sends an event to its task, or gives the refusal. */
-  #trySend(event: OutsideEvent, terms: EventOptions, turn: Turn): Refusal | undefined {
+  #trySend(event: OutsideEvent, options: EventOptions, turn: Turn): Refusal | undefined {
     const { taskId } = event
     const generation = this.tasks.generationOf(taskId)
     const actor = this.#actorOf(taskId)
     if (actor) this.#host.noteRun(taskId)
     const task = { actor, generation, question: this.tasks.questionOf(taskId) }
-    const accepted = acceptEvent(task, event, this.#rules, terms)
+    const accepted = acceptEvent(task, event, this.#rules, options)
     if ('reason' in accepted) return accepted
     if ('message' in event && !this.#facts.addMessage({ message: event.message, taskId, generation }, event.request))
       return { reason: 'bytes' }
-    const { send, webhook, trace } = terms
+    const { send, webhook, trace } = options
     if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
     if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)

@@ -4,7 +4,7 @@ import type { ClientMessage, TaskMachineEvent, ToWork } from '../../machines/tas
 import type { MessagePolicy } from '../agent/policies.ts'
 import type { NewWebhook, DeduplicationKey } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
-import { validateAnswer } from '../work/chart-question.ts'
+import { receivedAnswer, validateAnswer } from '../work/chart-question.ts'
 import { runOf } from '../work/function-work.ts'
 import type { CheckedAnswer } from '../work/question-queue.ts'
 
@@ -115,7 +115,9 @@ function checkedFor<Given extends ToWork>(
     const snapshot = work.getSnapshot()
     const validated = validateAnswer(snapshot, event, asks)
     if ('violations' in validated) return validated
-    return (validated.question?.chart ?? snapshot).can(validated.event) ? { event: validated.event } : undefined
+    return (validated.question?.chart ?? snapshot).can(receivedAnswer(validated))
+      ? { event: validated.event }
+      : undefined
   } catch {
     return { event }
   }

@@ -181,19 +181,19 @@ type Decided = { readonly taskId: string } | { readonly reply: Message } | { rea
 /** A call that waits for the outcome of its request, then for the commit of the turn that has it. */
 class PendingCall implements TurnCallbacks {
   readonly callId: string
-  readonly terms: StoredEventOptions
+  readonly options: StoredEventOptions
   readonly #resolve: (outcome: CallOutcome) => void
   readonly onFailed: (error: unknown) => void
   decided: Decided | undefined
 
   constructor(
     callId: string,
-    terms: StoredEventOptions,
+    options: StoredEventOptions,
     resolve: (outcome: CallOutcome) => void,
     reject: (error: unknown) => void
   ) {
     this.callId = callId
-    this.terms = terms
+    this.options = options
     this.#resolve = resolve
     this.onFailed = reject
   }
@@ -210,9 +210,10 @@ export class PendingCalls {
   #calls: readonly PendingCall[] = NONE
 
   /** Settles when the outcome is committed. */
-  add(callId: string, terms: StoredEventOptions): Promise<CallOutcome> {
+  add(callId: string, options: StoredEventOptions): Promise<CallOutcome> {
     return new Promise(
-      (resolve, reject) => void (this.#calls = appendItem(this.#calls, new PendingCall(callId, terms, resolve, reject)))
+      (resolve, reject) =>
+        void (this.#calls = appendItem(this.#calls, new PendingCall(callId, options, resolve, reject)))
     )
   }
 
@@ -226,7 +227,7 @@ export class PendingCalls {
   settle(callId: string, turn: Turn, decided: Decided): void {
     const call = this.#calls.find(call => call.callId === callId)
     if (!call) return
-    const { send, webhook } = call.terms
+    const { send, webhook } = call.options
     if (send && !('error' in decided))
       turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, ...decided } satisfies SendRow)
     if (webhook && 'taskId' in decided)

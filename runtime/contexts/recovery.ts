@@ -114,11 +114,11 @@ export class ContextRecovery {
     const isAsleep = journal.some(({ value }) => isSleep(value) && value.untilMs > atMs)
     const before = saved.context.recoveries
     const done = [row.generation, journal.length, isAsleep, digestOf(saved)].join(' ')
-    const terms = { done, intensity: limits.recoveries * (isAsleep ? ASLEEP_FACTOR : 1), periodMs: PERIOD_MS }
-    const recovered = fruitless({ ...terms, atMs }, before)
+    const limit = { done, intensity: limits.recoveries * (isAsleep ? ASLEEP_FACTOR : 1), periodMs: PERIOD_MS }
+    const recovered = fruitless({ ...limit, atMs }, before)
     const recoveredAtMs = recovered.at(-1)
-    const recover = (started = () => {}) => this.#recover(row.taskId, { ...terms, atMs: clock.now() }, before, started)
-    if (recoveredAtMs === undefined || recovered.length < Math.min(SUSPECT_AFTER, terms.intensity - SPARE)) recover()
+    const recover = (started = () => {}) => this.#recover(row.taskId, { ...limit, atMs: clock.now() }, before, started)
+    if (recoveredAtMs === undefined || recovered.length < Math.min(SUSPECT_AFTER, limit.intensity - SPARE)) recover()
     else recoveryQueue.add({ taskId: row.taskId, recoveredAtMs, recover })
   }
 

@@ -1,7 +1,8 @@
+/* oxlint-disable typescript/no-generated-empty-object-type -- as in XState's setup, for no actors, actions or guards */
 import type { ActionFunction, AnyStateMachine, MachineContext, SetupReturn, UnknownActorLogic } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import { keptValue } from '../authoring/checked-words.ts'
-import type { None, Parameterized, Params, Provided } from '../authoring/setup-work.ts'
+import { checkActors, type Parameterized, type Params, type Provided } from '../authoring/setup-work.ts'
 import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/words.ts'
 import { onAbort } from '../primitives/event-loop.ts'
 import { contextLoss } from '../primitives/json.ts'
@@ -35,10 +36,10 @@ const OPTIONS = { types: true, actors: true, actions: true, guards: true } as co
  */
 export function setupNegotiation<
   Terms extends object = Record<string, unknown>,
-  Context extends MachineContext = None,
-  Actors extends Record<string, UnknownActorLogic> = None,
-  Actions extends Params = None,
-  Guards extends Params = None
+  Context extends MachineContext = Record<never, never>,
+  Actors extends Record<string, UnknownActorLogic> = Record<never, never>,
+  Actions extends Params = Record<never, never>,
+  Guards extends Params = Record<never, never>
 >(options: {
   /**
    * Types only: the `terms` of the negotiation, and the chart's `context`. For example `{ terms: typed(terms) }`, with
@@ -64,7 +65,7 @@ export function setupNegotiation<
   Context,
   MessageToAnswer<Terms>,
   Actors,
-  None,
+  Record<never, never>,
   Actions,
   Guards,
   never,
@@ -75,6 +76,7 @@ export function setupNegotiation<
   Record<string, unknown>
 > {
   checkOptions(options, OPTIONS, 'setupNegotiation', 'setupNegotiation({ types: { terms: typed(terms) } })')
+  checkActors(options.actors)
   return setup(options as never) as never
 }
 

@@ -78,9 +78,9 @@ export async function withLostRaceRetry<T>(
 export async function deliverEvent(
   live: LiveContext,
   event: OutsideEvent,
-  terms: EventOptions
+  options: EventOptions
 ): Promise<TaskRow | undefined> {
-  const decided = await live.send(event, terms)
+  const decided = await live.send(event, options)
   if (decided instanceof Turn) return decided.rowOf(event.taskId)
   const { reason, violations = [] } = decided
   if (reason === 'state') return undefined

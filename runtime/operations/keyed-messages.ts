@@ -89,14 +89,14 @@ export function routeByKey(
   scope: Scope,
   message: Message,
   key: ClientKey,
-  terms: Omit<RouteOptions, 'send'>
+  options: Omit<RouteOptions, 'send'>
 ): Promise<MessageOutcome> {
   const { clock, pendingSends } = services
   const send = clientKeyOf(key.name, clock.now(), key.storedMs)
   return oneAtATime(pendingSends, scope, send, () =>
     sendByKey(services, scope, key, ({ target, address }) => {
       const isStored = nameOf(target) !== key.name
-      return routeMessage(services, scope, { ...message, ...address }, isStored ? { ...terms, send } : terms)
+      return routeMessage(services, scope, { ...message, ...address }, isStored ? { ...options, send } : options)
     })
   )
 }

@@ -58,11 +58,11 @@ export function routeMessage(
   services: OperationServices,
   scope: Scope,
   message: Message,
-  terms: RouteOptions
+  options: RouteOptions
 ): Promise<MessageOutcome> {
   const { taskId } = message
   const named = questionNamedBy(message)
-  if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms, named)
+  if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, options, named)
   const { contexts, newIds, opening, negotiation, clock, metering } = services
   if (named !== undefined)
     throw invalidParams({
@@ -73,11 +73,11 @@ export function routeMessage(
   if (violations.length > 0) throw notThisMessage(violations)
   const arrived = negotiation && readProposal(message, negotiation, clock.now())
   const { contextId } = message
-  const key = keyOf(scope, contextId ?? newIds.contextId(terms.shard))
+  const key = keyOf(scope, contextId ?? newIds.contextId(options.shard))
   const arrival = { message, taskId: newIds.taskId(key), arrived }
-  const send = (live?: LiveContext) => request(services, key, arrival, terms, live)
+  const send = (live?: LiveContext) => request(services, key, arrival, options, live)
   return metering.opening(scope, arrival.taskId, () =>
-    contextId === undefined ? send() : withLostRaceRetry(contexts, key, send, terms.connection)
+    contextId === undefined ? send() : withLostRaceRetry(contexts, key, send, options.connection)
   )
 }
 
@@ -147,7 +147,7 @@ async function continueTask(
   services: OperationServices,
   scope: Scope,
   message: Message & { taskId: string },
-  terms: RouteOptions,
+  options: RouteOptions,
   named: string | undefined
 ): Promise<RoutedMessage> {
   const { store, contexts } = services
@@ -156,8 +156,8 @@ async function continueTask(
   const { contextId, status } = stored.task
   if (message.contextId !== undefined && message.contextId !== contextId) throw otherContext(taskId)
   // An ended task has no actor that could be asked.
-  if (isTerminal(status.state)) throw refusal(stored, terms)
-  const { details, signal } = terms
+  if (isTerminal(status.state)) throw refusal(stored, options)
+  const { details, signal } = options
   const key = keyOf(scope, contextId)
   const event = {
     type: 'message.received' as const,
@@ -172,16 +172,16 @@ async function continueTask(
       contexts,
       key,
       async live => {
-        terms.waits?.()
+        options.waits?.()
         await live.replayed(taskId)
         await readQuestion(services, scope, stored, live.tasks)
         contexts.freeMemoryFor(live)
-        return deliverEvent(live, event, { ...terms, answers })
+        return deliverEvent(live, event, { ...options, answers })
       },
-      terms.connection
+      options.connection
     )
     if (row) return { key, row, tail }
-    throw refusal(await readTaskOrThrow(store, scope, taskId), terms)
+    throw refusal(await readTaskOrThrow(store, scope, taskId), options)
   } catch (error) {
     tail.end()
     throw error

@@ -124,7 +124,7 @@ function routeOnce(
   const { clock, limits, deduplicate } = services
   const { params, scope, connection, conditions, key, reliable, extensions, trace, signal, waits } = call
   const { message } = params
-  const terms = {
+  const options = {
     ifGeneration: conditions.ifGenerationMatch,
     webhook,
     extensions,
@@ -135,10 +135,10 @@ function routeOnce(
     waits,
     shard
   }
-  if (key) return routeByKey(services, scope, message, key, terms)
-  if (!reliable && !deduplicate) return routeMessage(services, scope, message, terms)
+  if (key) return routeByKey(services, scope, message, key, options)
+  if (!reliable && !deduplicate) return routeMessage(services, scope, message, options)
   const send = deduplicationKeyOf(message, clock.now(), limits.dedupeWindowMs)
-  return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))
+  return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...options, send }))
 }
 
 /** A task that the message opened, after its turn, or before the first event for which `isAfter` is true. */

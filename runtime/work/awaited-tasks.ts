@@ -3,7 +3,7 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { textOf } from '../authoring/words.ts'
-import type { WorkArguments } from '../authoring/work-arguments.ts'
+import type { GeneratorArguments } from '../authoring/work-arguments.ts'
 import { taskIdOf, hostOf } from '../commits/actor-host.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
 import type { Scope } from '../store/rows.ts'
@@ -91,7 +91,7 @@ function permanent(error: A2AError): A2AError {
 
 /** What `work.prerequisites()` gives. */
 export function prerequisitesOf(
-  work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>
+  work: Pick<GeneratorArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>
 ): Promise<Task[]> {
   const known = new Set([...work.referenceTasks.map(({ id }) => id), ...work.unloadedTasks])
   const taskIds = [...new Set(work.message.referenceTaskIds)].filter(taskId => known.has(taskId))

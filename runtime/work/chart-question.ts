@@ -2,7 +2,7 @@ import type { AnyActorRef, AnyMachineSnapshot, EventObject, MachineContext } fro
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
 import { messageOf, questionEventOf } from '../authoring/checked-words.ts'
-import { contentValue, publishedSchema } from '../authoring/input-schema.ts'
+import { answerEvent, contentValue, publishedSchema } from '../authoring/input-schema.ts'
 import { ASKING, type WorkTag } from '../authoring/question-guards.ts'
 import type { WorkMeta } from '../authoring/setup-work.ts'
 import { validateValue } from '../ports/standard-schema.ts'
@@ -118,6 +118,18 @@ export function validateAnswer<Given extends ToWork>(
       ? validateValue(schema, contentValue(given.message), 'message.parts')
       : validateValue(schema, given.data, 'data')
   return 'value' in checked ? { event: { ...event, answer: checked.value }, question } : checked
+}
+
+/** The event of a validated answer as the chart receives it: without the parsed answer, which `dataOf` reads. */
+export function receivedAnswer({
+  event,
+  question
+}: {
+  readonly event: EventObject
+  readonly question?: ChartQuestion | undefined
+}): EventObject {
+  const schema = question && 'answer' in event ? metaOf(question.states, 'prompt')?.schema : undefined
+  return schema ? answerEvent(event, schema) : event
 }
 
 /** The reason in the `meta` of the state with this tag. If it is a function, calls it with the chart's context. */

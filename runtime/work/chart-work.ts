@@ -11,7 +11,14 @@ import { emitOf } from '../xstate/effects.ts'
 import { isChart } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
-import { validateAnswer, promptedQuestion, isClientInput, reasonIn, type PromptedQuestion } from './chart-question.ts'
+import {
+  validateAnswer,
+  promptedQuestion,
+  isClientInput,
+  reasonIn,
+  receivedAnswer,
+  type PromptedQuestion
+} from './chart-question.ts'
 
 /**
  * An author's statechart as the actor `work` of a task. Its tags drive the task's life cycle: entering a state tagged
@@ -67,12 +74,11 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
           : { event }
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
         if ('violations' in validated) return before
+        const received = receivedAnswer(validated)
         const receiver = 'question' in validated ? validated.question?.actor : undefined
         if (!receiver)
-          return atomicStep(scope, kept =>
-            checkContext(settled(logic.transition(before, validated.event, kept)), before)
-          )
-        scope.defer(() => receiver.send(validated.event))
+          return atomicStep(scope, kept => checkContext(settled(logic.transition(before, received, kept)), before))
+        scope.defer(() => receiver.send(received))
         return before
       } catch (error) {
         reporters.get(scope.self)?.drop()

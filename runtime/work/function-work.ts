@@ -4,7 +4,7 @@ import type { TaskContext } from '../../machines/task.machine.ts'
 import { OWN_EVENT } from '../../machines/xstate-names.ts'
 import { isQuestion, type Question } from '../authoring/questions.ts'
 import type { WorkWords } from '../authoring/words.ts'
-import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
+import type { GeneratorArguments, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { taskIdOf, hostOf } from '../commits/actor-host.ts'
 import { PrivateProperty } from '../primitives/collections.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
@@ -15,8 +15,8 @@ import { WorkRun, type WorkProgram } from './work-run.ts'
  */
 const MAX_CLEANUP_YIELDS = 1000
 
-type Step = IteratorResult<unknown, WorkEnd>
-type MaybeStep = Step | Promise<Step>
+type Yielded = IteratorResult<unknown, WorkEnd>
+type MaybeYielded = Yielded | Promise<Yielded>
 
 /**
  * Runs a generator until it returns or its run is over: sends the words that it yields, and resumes it with answers to
@@ -29,8 +29,8 @@ export async function driveGenerator(
   run.onStop(() => runFinallyBlocks(generator, run))
   const { unusedWords } = run
   let step = await unusedWords.run(() => generator.next())
-  const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : unusedWords.run(() => generator.next(answer)))
-  const fail = (error: unknown): MaybeStep => (run.isOver ? step : unusedWords.run(() => generator.throw(error)))
+  const goOn = (answer?: unknown): MaybeYielded => (run.isOver ? step : unusedWords.run(() => generator.next(answer)))
+  const fail = (error: unknown): MaybeYielded => (run.isOver ? step : unusedWords.run(() => generator.throw(error)))
   for (let yielded = 1; !step.done && !run.isOver; yielded += 1) {
     unusedWords.rest()
     step = await handleYield(step.value, run, goOn, fail)
@@ -63,9 +63,9 @@ async function runFinallyBlocks(generator: AsyncGenerator<unknown, WorkEnd, unkn
 function handleYield(
   word: unknown,
   run: WorkRun,
-  goOn: (answer?: unknown) => MaybeStep,
-  fail: (error: unknown) => MaybeStep
-): MaybeStep {
+  goOn: (answer?: unknown) => MaybeYielded,
+  fail: (error: unknown) => MaybeYielded
+): MaybeYielded {
   try {
     if (isQuestion(word)) return askLater(word, run).then(goOn, fail)
     run.emit(word)
@@ -209,7 +209,7 @@ function restartsOf(work: AnyActorRef): number {
  * completes the task. If the task ends first, its `finally` blocks run.
  */
 export type WorkGenerator<Input = unknown, Terms = Record<string, unknown> | undefined> = (
-  work: WorkArguments<Input, Terms>
+  work: GeneratorArguments<Input, Terms>
 ) => AsyncGenerator<WorkWords | Question, WorkEnd>
 
 /** A work generator as the actor `work` of a task. */

@@ -6,13 +6,14 @@ import type { RefiningOptions, EarlierArtifact } from '../authoring/artifact-cho
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
 import { UnusedWords } from '../authoring/words.ts'
-import type {
-  FindArtifact,
-  ReceivedMessage,
-  WorkArguments,
-  WorkEnd,
-  WorkInput,
-  WorkStepArguments
+import {
+  type FindArtifact,
+  type ReceivedMessage,
+  TOOLS,
+  type WorkArguments,
+  type WorkEnd,
+  type WorkInput,
+  type WorkStepArguments
 } from '../authoring/work-arguments.ts'
 import { type ActorHost, deferEffects, hostOf, taskIdOf } from '../commits/actor-host.ts'
 import { appendItem, NONE } from '../primitives/collections.ts'
@@ -27,7 +28,7 @@ import { ArtifactChunks } from './artifact-chunks.ts'
 import { prerequisitesOf } from './awaited-tasks.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
-import { artifactToRefine } from './refining.ts'
+import { findArtifactToRefine } from './refining.ts'
 import { detailsFromJournal } from './work-input.ts'
 
 /** The function that a run calls: the author's code, with its arguments and the run. */
@@ -135,7 +136,12 @@ export class WorkRun {
     return (this.#unusedWords ??= new UnusedWords())
   }
 
-  /** Sets the cleanup for a task that ends before its work. */
+  /** Whether the work is a generator, which yields its words and its questions. */
+  get isGenerator(): boolean {
+    return this.#cleanUp !== undefined
+  }
+
+  /** Sets the cleanup of a generator, for a task that ends before its work. */
   onStop(cleanUp: () => Promise<unknown>): void {
     this.#cleanUp = cleanUp
   }
@@ -381,9 +387,10 @@ function ending(text: string): Ending {
 }
 
 /** Members of the work arguments that the run provides. */
-type WorkTools = Omit<WorkArguments, keyof WorkInput | 'artifactToRefine' | 'prerequisites'>
+type WorkTools = Omit<WorkArguments, keyof WorkInput | 'artifactToRefine' | 'prerequisites'> &
+  Pick<WorkRun, 'isGenerator'>
 
-/** Arguments of a work function: its input, and the tools of its run, each bound when the work reads it. */
+/** Arguments of work: its input, and the tools of its run, each bound when the work reads it. */
 class RunArguments implements WorkArguments {
   readonly taskId: string
   readonly contextId: string
@@ -430,11 +437,21 @@ class RunArguments implements WorkArguments {
   }
 
   get emit(): WorkArguments['emit'] {
-    return words => this.#tools.emit(words)
+    return words => {
+      if (this.#tools.isGenerator) throw notInGenerator('emit', "yield progress('…')")
+      this.#tools.emit(words)
+    }
   }
 
   get ask(): WorkArguments['ask'] {
-    return <Answer>(question: Question<Answer>) => this.#tools.ask(question)
+    return <Answer>(question: Question<Answer>) => {
+      if (this.#tools.isGenerator) throw notInGenerator('ask', "const answer = yield* inputRequired('…')")
+      return this.#tools.ask(question)
+    }
+  }
+
+  get [TOOLS](): WorkTools {
+    return this.#tools
   }
 
   get lastAnswer(): WorkArguments['lastAnswer'] {
@@ -462,7 +479,7 @@ class RunArguments implements WorkArguments {
   }
 
   get artifactToRefine(): FindArtifact {
-    return ((options?: RefiningOptions) => artifactToRefine(this, options)) as FindArtifact
+    return ((options?: RefiningOptions) => findArtifactToRefine(this, options)) as FindArtifact
   }
 
   get history(): WorkArguments['history'] {
@@ -476,4 +493,8 @@ class RunArguments implements WorkArguments {
   get spawn(): WorkArguments['spawn'] {
     return (logic, options) => this.#tools.spawn(logic, options)
   }
+}
+
+function notInGenerator(name: string, instead: string): TypeError {
+  return new TypeError(`${name} is for work that is a function. In a generator write: ${instead}.`)
 }

@@ -4,6 +4,7 @@
  */
 export {
   and,
+  assign,
   createActor,
   emit,
   fromPromise as promiseLogic,

@@ -19,6 +19,7 @@ import {
   A2AError,
   dataOf,
   artifact,
+  artifactToRefine,
   createRuntime,
   defineAgent,
   file,
@@ -28,14 +29,14 @@ import {
   offer,
   progress,
   refined,
+  setupNegotiation,
   setupWork,
-  whichArtifact,
   type RuntimeOptions,
   type WorkArguments
 } from '../../runtime/index.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { checkOptions, kindOf, closestName } from '../../runtime/primitives/options.ts'
-import { artifactToRefine } from '../../runtime/work/refining.ts'
+import { findArtifactToRefine } from '../../runtime/work/refining.ts'
 import { echo } from '../fixtures/runtime/agents.ts'
 
 const agent = defineAgent({ card: { name: 'A' }, work: echo })
@@ -45,6 +46,8 @@ const url = 'http://127.0.0.1:1/'
 
 /** Options that are wrong, as an author without types may write them. */
 type Wrong = never
+
+const uncalled = { find: artifactToRefine } as unknown as Wrong
 
 function running(t: Test) {
   const runtime = createRuntime({ agent, logger: { warn: () => {}, error: () => {} } })
@@ -144,12 +147,12 @@ await t.test('every function refuses an unknown option, and suggests the closest
     artifact: [() => artifact('x', { apend: true } as Wrong), 'artifact has no apend. Is append meant?'],
     offer: [() => offer({}, { mesage: 'x' } as Wrong), 'offer has no mesage. Is message meant?'],
     artifactToRefine: [
-      () => artifactToRefine(work, { option: true } as Wrong),
-      'artifactToRefine has no option. Is optional meant?'
+      () => artifactToRefine({ promt: () => '' } as Wrong),
+      'artifactToRefine has no promt. Is prompt meant?'
     ],
-    whichArtifact: [
-      () => whichArtifact([], { promt: () => '' } as Wrong),
-      'whichArtifact has no promt. Is prompt meant?'
+    'artifactToRefine, of work': [
+      () => findArtifactToRefine(work, { option: true } as Wrong),
+      'artifactToRefine has no option. Is optional meant?'
     ],
     serve: [() => serve(runtime, { port: 0, inspecter: 1 } as Wrong), 'serve has no inspecter. Is inspector meant?'],
     httpHandler: [
@@ -431,12 +434,16 @@ await t.test('a function that got a wrong argument says what it takes and what i
       'fromPromise takes a function that gives a promise, not a number: fromPromise(async ({ input, step }) => …).'
     ],
     [
-      () => refined(undefined as Wrong, 'x'),
-      "refined takes what artifactToRefine gives, not undefined: refined(earlier, 'the new text')."
+      () => setupWork({ actors: uncalled }),
+      'The actor find is a function, and not the logic of an actor. Call the function that makes it: actors: { find: artifactToRefine() }, or fromPromise(async () => …).'
     ],
     [
-      () => whichArtifact('x' as Wrong),
-      'whichArtifact takes a list of choices, as artifactChoices gives them, not a string: whichArtifact(artifactChoices(input)).'
+      () => setupNegotiation({ actors: uncalled }),
+      'The actor find is a function, and not the logic of an actor. Call the function that makes it: actors: { find: artifactToRefine() }, or fromPromise(async () => …).'
+    ],
+    [
+      () => refined(undefined as Wrong, 'x'),
+      "refined takes what artifactToRefine gives, not undefined: refined(earlier, 'the new text')."
     ],
     [() => questionOf({} as Wrong), 'questionOf takes a task, not an object: questionOf(task).'],
     [

@@ -15,7 +15,7 @@ interface Payload {
 /** The text of an issue, or a function of the invalid value. */
 type ErrorText = string | ((issue: { readonly input?: unknown }) => string)
 
-interface Terms {
+interface CheckOptions {
   readonly error: ErrorText
   readonly path?: PropertyKey[]
 }
@@ -58,14 +58,14 @@ class SmallSchema {
   }
 }
 
-function complain({ value: input, issues }: Payload, { error, path = [] }: Terms): void {
+function complain({ value: input, issues }: Payload, { error, path = [] }: CheckOptions): void {
   issues.push({ code: 'custom', path, message: typeof error === 'string' ? error : error({ input }), input })
 }
 
-function kind(isValid: (value: unknown) => boolean): (terms: Terms) => SmallSchema {
-  return terms =>
+function kind(isValid: (value: unknown) => boolean): (options: CheckOptions) => SmallSchema {
+  return options =>
     new SmallSchema(payload => {
-      if (!isValid(payload.value)) complain(payload, terms)
+      if (!isValid(payload.value)) complain(payload, options)
     })
 }
 
@@ -77,33 +77,33 @@ export function unknown(): SmallSchema {
   return new SmallSchema(() => {})
 }
 
-export function custom(isValid: (value: unknown) => boolean, terms: Terms): SmallSchema {
-  return kind(isValid)(terms)
+export function custom(isValid: (value: unknown) => boolean, options: CheckOptions): SmallSchema {
+  return kind(isValid)(options)
 }
 
-function oneOf(names: readonly unknown[], terms: Terms): SmallSchema {
-  return kind(value => names.includes(value))(terms)
+function oneOf(names: readonly unknown[], options: CheckOptions): SmallSchema {
+  return kind(value => names.includes(value))(options)
 }
 
 export { oneOf as enum }
 
 /** A list. Its elements are not parsed: the codec does so itself. */
-export function array(_element: SmallSchema, terms: Terms): SmallSchema {
-  return kind(Array.isArray)(terms)
+export function array(_element: SmallSchema, options: CheckOptions): SmallSchema {
+  return kind(Array.isArray)(options)
 }
 
 /** Checks the length of text and lists. As in zod, it also checks values of a wrong type that have a length. */
-export function minLength(least: number, terms: Terms): Check {
+export function minLength(least: number, options: CheckOptions): Check {
   return payload => {
     const { value } = payload
     const length = typeof value === 'string' || Array.isArray(value) ? value.length : least
-    if (length < least) complain(payload, terms)
+    if (length < least) complain(payload, options)
   }
 }
 
-export function refine(holds: (value: never) => boolean, terms: Terms): Check {
+export function refine(holds: (value: never) => boolean, options: CheckOptions): Check {
   return (payload, isValid) => {
-    if (isValid && !holds(payload.value as never)) complain(payload, terms)
+    if (isValid && !holds(payload.value as never)) complain(payload, options)
   }
 }
 
@@ -129,10 +129,10 @@ export function optional(schema: SmallSchema): SmallSchema {
   })
 }
 
-export function object(shape: Readonly<Record<string, SmallSchema>>, terms: Terms): SmallSchema {
+export function object(shape: Readonly<Record<string, SmallSchema>>, options: CheckOptions): SmallSchema {
   return new SmallSchema(payload => {
     const { value: input } = payload
-    if (typeof input !== 'object' || input === null || Array.isArray(input)) return complain(payload, terms)
+    if (typeof input !== 'object' || input === null || Array.isArray(input)) return complain(payload, options)
     const members = new Map<string, unknown>(Object.entries(input))
     const output: Record<string, unknown> = {}
     for (const [name, schema] of Object.entries(shape)) {

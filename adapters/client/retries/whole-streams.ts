@@ -10,7 +10,7 @@ import { type StreamContext, StreamProgress, type StreamSupport } from './stream
  * does not support rejects with UnsupportedOperation while its task is active: a watcher of a task polls it. Code that
  * is rarely needed is loaded when it is.
  */
-export function wholeStreams(calls: Calls, terms: StreamSupport): Calls {
+export function wholeStreams(calls: Calls, support: StreamSupport): Calls {
   const sleepers = new Set<() => void>()
   return {
     url: calls.url,
@@ -20,7 +20,7 @@ export function wholeStreams(calls: Calls, terms: StreamSupport): Calls {
       if (frame.method === 'SendMessage' || frame.method === 'CancelTask') for (const wake of sleepers) wake()
       return answer
     },
-    stream: (frame, signal) => wholeStream({ ...terms, calls, frame, signal, sleepers })
+    stream: (frame, signal) => wholeStream({ ...support, calls, frame, signal, sleepers })
   }
 }
 

@@ -10,7 +10,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { currentHeaders, type PlacedOptions } from '../../client/options.ts'
 
-/** The terms of a call. */
+/** The parameters of a call. */
 export interface WireParameters {
   /** `A2A-Version`; empty: none is sent. Default: that of the caller. */
   readonly version?: string
@@ -28,8 +28,8 @@ export interface WireParameters {
 /** A minimal client. Its params and results are unvalidated wire JSON. */
 export interface WireCaller {
   /** Calls an operation. Rejects with a {@link WireRefusal}, or with another error if the answer is not A2A. */
-  call(method: OperationMethod, params: object, terms?: WireParameters): Promise<CallAnswer>
-  stream(method: OperationMethod, params: object, terms?: WireParameters): Stream
+  call(method: OperationMethod, params: object, parameters?: WireParameters): Promise<CallAnswer>
+  stream(method: OperationMethod, params: object, parameters?: WireParameters): Stream
   /** Sends text unchanged, on bindings with JSON-RPC envelopes, and returns the response. */
   readonly raw?: (text: string) => Promise<Record<string, unknown>>
   close(): void
@@ -87,14 +87,17 @@ export class WireRefusal extends Error {
   }
 }
 
-/** The headers for terms (§3.2.6). The name of the extensions header depends on the version. */
-export function termsHeaders(terms: WireParameters, extensionsHeader = 'a2a-extensions'): Record<string, string> {
-  const { version = '', extensions = [], parameters = {} } = terms
+/** The headers for the parameters of a call (§3.2.6). The name of the extensions header depends on the version. */
+export function parameterHeaders(
+  parameters: WireParameters,
+  extensionsHeader = 'a2a-extensions'
+): Record<string, string> {
+  const { version = '', extensions = [], parameters: others = {} } = parameters
   return {
     ...(version !== '' && { 'a2a-version': version }),
     ...(extensions.length > 0 && { [extensionsHeader]: extensions.join(',') }),
-    ...currentHeaders(accessOf(terms)),
-    ...parameters
+    ...currentHeaders(accessOf(parameters)),
+    ...others
   }
 }
 

@@ -7,7 +7,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import { grpcTargetOf, statusDetailsOf } from '../../client/transports/official/grpc.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
-import { type WireCaller, termsHeaders, WireRefusal, type WireParameters } from './caller.ts'
+import { type WireCaller, parameterHeaders, WireRefusal, type WireParameters } from './caller.ts'
 
 checkPackages(['@a2a-js/sdk', '@bufbuild/protobuf', '@grpc/grpc-js'])
 
@@ -65,26 +65,26 @@ export function grpcCaller(url: string, usual: WireParameters): WireCaller {
   const { target, isPlain } = grpcTargetOf(url)
   const client = new Client(target, isPlain ? grpc.credentials.createInsecure() : grpc.credentials.createSsl())
   const methods = client as unknown as Readonly<Record<OperationName, Method>>
-  const metadataOf = (terms: WireParameters) => {
+  const metadataOf = (parameters: WireParameters) => {
     const metadata = new grpc.Metadata()
-    for (const [name, value] of Object.entries(termsHeaders({ ...usual, ...terms }))) metadata.set(name, value)
+    for (const [name, value] of Object.entries(parameterHeaders({ ...usual, ...parameters }))) metadata.set(name, value)
     return metadata
   }
   return {
-    call: (operation, params, terms = {}) =>
+    call: (operation, params, parameters = {}) =>
       new Promise((resolve, reject) => {
         const [request, response] = CODECS[operation]
         let extensions = ''
         let result: unknown
         const call = methods[OPERATIONS[operation].name](
           request.fromJSON(params),
-          metadataOf(terms),
+          metadataOf(parameters),
           (error, answer) => {
             if (error) reject(refusalIn(error))
             else result = response.toJSON(answer)
           }
         )
-        terms.cut?.addEventListener('abort', () => call.cancel(), { once: true })
+        parameters.cut?.addEventListener('abort', () => call.cancel(), { once: true })
         call.on('metadata', (metadata: grpc.Metadata) => (extensions = String(metadata.get('a2a-extensions')[0] ?? '')))
         call.on(
           'status',
@@ -92,9 +92,9 @@ export function grpcCaller(url: string, usual: WireParameters): WireCaller {
             code === grpc.status.OK && setImmediate(() => resolve({ result, extensions }))
         )
       }),
-    stream: (operation, params, terms = {}) => {
+    stream: (operation, params, parameters = {}) => {
       const [request, response] = CODECS[operation]
-      const call = methods[OPERATIONS[operation].name](request.fromJSON(params), metadataOf(terms))
+      const call = methods[OPERATIONS[operation].name](request.fromJSON(params), metadataOf(parameters))
       call.on('error', () => {})
       const events = call[Symbol.asyncIterator]() as AsyncIterator<never>
       const next = async () => {

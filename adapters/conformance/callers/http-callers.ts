@@ -2,7 +2,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { isJsonType, mediaType } from '../../client/transports/body.ts'
 import { objectMembersOf } from '../requirements/needs.ts'
-import { accessOf, type WireCaller, termsHeaders, type Note, type WireParameters, ignoreFinding } from './caller.ts'
+import { accessOf, type WireCaller, parameterHeaders, type Note, type WireParameters, ignoreFinding } from './caller.ts'
 import { asItIs, exchange, type HttpAnswer, restRefusal, resultOf, type Translation } from './exchange.ts'
 
 /** A client over JSON-RPC and HTTP (§9), in a version of A2A. */
@@ -13,25 +13,29 @@ export function jsonRpcCaller(
   { extensionsHeader, ...translation }: Translation = asItIs
 ): WireCaller {
   let lastId = 0
-  const post = (body: string, terms: WireParameters) => {
+  const post = (body: string, parameters: WireParameters) => {
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      ...termsHeaders({ ...usual, ...terms }, extensionsHeader)
+      ...parameterHeaders({ ...usual, ...parameters }, extensionsHeader)
     }
-    return exchange(url, { method: 'POST', body, headers, signal: terms.cut ?? null }, accessOf({ ...usual, ...terms }))
+    return exchange(
+      url,
+      { method: 'POST', body, headers, signal: parameters.cut ?? null },
+      accessOf({ ...usual, ...parameters })
+    )
   }
-  const ask = async (method: string, params: unknown, terms: WireParameters) => {
+  const ask = async (method: string, params: unknown, parameters: WireParameters) => {
     lastId += 1
     // Alternates between both types of request ids.
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
-    return { id, ...(await post(JSON.stringify({ jsonrpc: '2.0', id, method, params }), terms)) }
+    return { id, ...(await post(JSON.stringify({ jsonrpc: '2.0', id, method, params }), parameters)) }
   }
   const noteType = ({ response }: HttpAnswer) =>
     note(15, mediaType(response) === 'application/json', 'Content-Type: application/json', mediaType(response))
   return {
-    call: async (operation, params, terms = {}) => {
-      const answer = await ask(translation.method(operation), translation.params(operation, params), terms)
+    call: async (operation, params, parameters = {}) => {
+      const answer = await ask(translation.method(operation), translation.params(operation, params), parameters)
       noteType(answer)
       const result = resultOf(answer.json, answer.id, note)
       return {
@@ -39,10 +43,10 @@ export function jsonRpcCaller(
         extensions: answer.response.headers.get(extensionsHeader) ?? ''
       }
     },
-    stream: (operation, params, terms = {}) => {
+    stream: (operation, params, parameters = {}) => {
       const abort = new AbortController()
-      const cut = terms.cut ? AbortSignal.any([terms.cut, abort.signal]) : abort.signal
-      const answer = ask(translation.method(operation), translation.params(operation, params), { ...terms, cut })
+      const cut = parameters.cut ? AbortSignal.any([parameters.cut, abort.signal]) : abort.signal
+      const answer = ask(translation.method(operation), translation.params(operation, params), { ...parameters, cut })
       answer.catch(() => {})
       const next = async () => {
         const { id, json, next } = await answer
@@ -115,7 +119,7 @@ export function restCaller(
   shape: Shape = AS_IT_IS
 ): WireCaller {
   const { prefix, extendedCard, extensionsHeader } = shape
-  const ask = async (operation: OperationMethod, params: object, terms: WireParameters) => {
+  const ask = async (operation: OperationMethod, params: object, parameters: WireParameters) => {
     const { verb, path, others } = placed(
       operation === 'GetExtendedAgentCard' ? ['GET', extendedCard] : ROUTES[operation],
       params
@@ -127,12 +131,17 @@ export function restCaller(
     const headers = {
       ...(isPost && { 'content-type': shape.mediaType }),
       accept: `${shape.mediaType}, text/event-stream`,
-      ...termsHeaders({ ...usual, ...terms }, extensionsHeader)
+      ...parameterHeaders({ ...usual, ...parameters }, extensionsHeader)
     }
     const answer = await exchange(
       `${address}${prefix}${path}${query}`,
-      { method: verb, headers, ...(isPost && { body: JSON.stringify(shape.body(others)) }), signal: terms.cut ?? null },
-      accessOf({ ...usual, ...terms })
+      {
+        method: verb,
+        headers,
+        ...(isPost && { body: JSON.stringify(shape.body(others)) }),
+        signal: parameters.cut ?? null
+      },
+      accessOf({ ...usual, ...parameters })
     )
     if (!answer.next)
       note(
@@ -144,18 +153,18 @@ export function restCaller(
     return answer
   }
   return {
-    call: async (operation, params, terms = {}) => {
-      const answer = await ask(operation, params, terms)
+    call: async (operation, params, parameters = {}) => {
+      const answer = await ask(operation, params, parameters)
       return {
         result: shape.result(operation, restResult(answer, answer.json, note)),
         extensions: answer.response.headers.get(extensionsHeader) ?? ''
       }
     },
-    stream: (operation, params, terms = {}) => {
+    stream: (operation, params, parameters = {}) => {
       const abort = new AbortController()
       const answer = ask(operation, params, {
-        ...terms,
-        cut: terms.cut ? AbortSignal.any([terms.cut, abort.signal]) : abort.signal
+        ...parameters,
+        cut: parameters.cut ? AbortSignal.any([parameters.cut, abort.signal]) : abort.signal
       })
       answer.catch(() => {})
       const next = async () => {

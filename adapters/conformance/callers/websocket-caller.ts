@@ -5,7 +5,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { SERVICE_PARAMETERS, WEBSOCKET_SUBPROTOCOL } from '../../../machines/protocol/uris.ts'
 import { onReceived } from '../../../runtime/primitives/event-loop.ts'
 import { currentAddress } from '../../client/options.ts'
-import { accessOf, type WireCaller, termsHeaders, type Note, type WireParameters, ignoreFinding } from './caller.ts'
+import { accessOf, type WireCaller, parameterHeaders, type Note, type WireParameters, ignoreFinding } from './caller.ts'
 import { asItIs, resultOf, type RpcResponse, type Translation } from './exchange.ts'
 
 /**
@@ -22,25 +22,28 @@ export function webSocketCaller(
   let socket: FrameSocket | undefined
   const connection = () => {
     if (!socket || socket.isClosed)
-      socket = new FrameSocket(currentAddress(url, accessOf(usual)), termsHeaders(usual, translation.extensionsHeader))
+      socket = new FrameSocket(
+        currentAddress(url, accessOf(usual)),
+        parameterHeaders(usual, translation.extensionsHeader)
+      )
     return socket
   }
-  const begin = (method: string, params: unknown, terms: WireParameters) => {
+  const begin = (method: string, params: unknown, parameters: WireParameters) => {
     lastId += 1
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
     const given = {
-      ...(terms.version === '' && { 'a2a-version': '' }),
-      ...termsHeaders(terms, translation.extensionsHeader)
+      ...(parameters.version === '' && { 'a2a-version': '' }),
+      ...parameterHeaders(parameters, translation.extensionsHeader)
     }
     const own = Object.keys(given).length > 0 && { [SERVICE_PARAMETERS]: given }
     const used = connection()
     const frames = used.ask(id, JSON.stringify({ jsonrpc: '2.0', id, method, params, ...own }))
-    terms.cut?.addEventListener('abort', () => used.terminate(), { once: true })
+    parameters.cut?.addEventListener('abort', () => used.terminate(), { once: true })
     return { id, frames }
   }
   return {
-    call: async (operation, params, terms = {}) => {
-      const { id, frames } = begin(translation.method(operation), translation.params(operation, params), terms)
+    call: async (operation, params, parameters = {}) => {
+      const { id, frames } = begin(translation.method(operation), translation.params(operation, params), parameters)
       const response = (await frames.next()) as RpcResponse
       frames.done()
       const result = resultOf(response, id, note)
@@ -49,8 +52,8 @@ export function webSocketCaller(
         extensions: response[SERVICE_PARAMETERS]?.['a2a-extensions'] ?? ''
       }
     },
-    stream: (operation, params, terms = {}) => {
-      const { id, frames } = begin(translation.method(operation), translation.params(operation, params), terms)
+    stream: (operation, params, parameters = {}) => {
+      const { id, frames } = begin(translation.method(operation), translation.params(operation, params), parameters)
       const next = async () => {
         const response = (await frames.next()) as RpcResponse
         if (response.streamEnd !== true)

@@ -130,14 +130,14 @@ export function expectedErrorText(code: ErrorCode): string {
   return `${code} (${ERRORS[code].code}, HTTP ${ERRORS[code].http})`
 }
 
-/** The unusual terms of a call. */
-export function termsText({ version, extensions, credentials }: WireParameters): string {
-  const terms = [
+/** The unusual parameters of a call. */
+export function parametersText({ version, extensions, credentials }: WireParameters): string {
+  const texts = [
     ...(version === undefined ? [] : [version === '' ? 'without A2A-Version' : `A2A-Version: ${version}`]),
     ...(extensions === undefined ? [] : [`A2A-Extensions: ${extensions.join(', ')}`]),
     ...(credentials === '' ? ['without credentials'] : [])
   ]
-  return terms.length === 0 ? '' : ` (${terms.join('; ')})`
+  return texts.length === 0 ? '' : ` (${texts.join('; ')})`
 }
 
 /** An actual error. */

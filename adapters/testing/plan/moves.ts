@@ -2,7 +2,7 @@ import type { AnyMachineSnapshot, EventObject, AnyActorRef, Snapshot } from 'xst
 import type { Message } from '../../../machines/protocol/objects.ts'
 import { doneType, errorType } from '../../../machines/xstate-names.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
-import { validateAnswer, isClientInput, type AnswerValidation } from '../../../runtime/work-port.ts'
+import { validateAnswer, isClientInput, receivedAnswer, type AnswerValidation } from '../../../runtime/work-port.ts'
 import { actorAt, endedIn } from './actors-in.ts'
 
 /**
@@ -71,7 +71,9 @@ export function receivedEvent(
   asks: string | undefined
 ): AnswerValidation<EventObject> {
   const event = eventOf(move)
-  return isClientInput(event) ? validateAnswer(chart, event, asks) : { event: withId(event, chart) }
+  if (!isClientInput(event)) return { event: withId(event, chart) }
+  const validated = validateAnswer(chart, event, asks)
+  return 'violations' in validated ? validated : { ...validated, event: receivedAnswer(validated) }
 }
 
 /** The end of an actor, by the id that it has in this chart. */

@@ -32,7 +32,7 @@ import { CANCELED, type ComparedEvent, faultOf, OPENED, updatesAfter } from './u
  * One move of a path, with the events that the task must send, or the error with which it must refuse it without a
  * change.
  */
-export interface Step {
+export interface PathStep {
   readonly move: Move
   readonly told: readonly ComparedEvent[]
   readonly refusal?: ErrorCode
@@ -50,7 +50,7 @@ export interface Path {
   /** The events before the first step, and the chart then. */
   readonly begins: readonly ComparedEvent[]
   readonly start: WorkTurn
-  readonly steps: readonly Step[]
+  readonly steps: readonly PathStep[]
   /** Whether it goes further than all shortest ways on which it is. Together these paths visit every configuration. */
   readonly isDeepest: boolean
 }
@@ -235,7 +235,7 @@ function pathsOf(kind: PathKind, configurations: readonly Configuration[], opene
 function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Opened): Path[] {
   const moves = way.map(({ move }) => move)
   const steps = stepsOf(way, start)
-  const path = (more: readonly Step[], name: string, isDeepest = false) =>
+  const path = (more: readonly PathStep[], name: string, isDeepest = false) =>
     pathOf(opened, start, [...steps, ...more], name, isDeepest)
   const isDeepest = !legal.some(({ isWay }) => isWay)
   const further = legal
@@ -252,7 +252,7 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
         isDeepest
       )
     ]
-  const canceled: Step[] = [
+  const canceled: PathStep[] = [
     { move: CANCEL, told: CANCELED },
     ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })),
     { move: CANCEL, told: [] }
@@ -267,7 +267,7 @@ function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Op
 function pathOf(
   { opening, input }: Opened,
   start: WorkTurn,
-  steps: readonly Step[],
+  steps: readonly PathStep[],
   name: string,
   isDeepest = true
 ): Path {
@@ -276,11 +276,11 @@ function pathOf(
 
 const CANCEL: Move = { type: 'cancel' }
 
-function stepsOf(way: readonly MoveResult<WorkTurn, InnerMove>[], start: WorkTurn): Step[] {
+function stepsOf(way: readonly MoveResult<WorkTurn, InnerMove>[], start: WorkTurn): PathStep[] {
   return way.map(({ move, turn }, i) => ({ move, told: updatesAfter(turn, way[i - 1]?.turn ?? start, move), turn }))
 }
 
-function refusalOf({ move, refusal }: Refused): Step {
+function refusalOf({ move, refusal }: Refused): PathStep {
   return { move, told: [], refusal }
 }
 

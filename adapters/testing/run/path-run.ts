@@ -5,7 +5,7 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Agent } from '../../../runtime/index.ts'
 import { PathError } from '../path-error.ts'
 import { describeMove, type Move } from '../plan/moves.ts'
-import type { Path, Step } from '../plan/plan.ts'
+import type { Path, PathStep } from '../plan/plan.ts'
 import { type ComparedEvent, comparedUpdate, type ResumedUpdate, withFirstChunks } from '../plan/updates.ts'
 import { type AtStep, OPENING } from './chart-run.ts'
 import { type DriverAccess, createTestClient, type Manner } from './drivers.ts'
@@ -78,7 +78,7 @@ class PathRun {
     this.#follow()
   }
 
-  async take({ move, told: updates, refusal }: Step): Promise<void> {
+  async take({ move, told: updates, refusal }: PathStep): Promise<void> {
     const step = describeMove(move)
     const before = this.#wanted.length
     this.#wanted.push(...updates)

@@ -85,9 +85,6 @@ function decodeMember<T>(
 /** Validates one kind of value and gives its canonical form. Every type of the protocol is inferred from a schema. */
 export type Schema<T> = z.ZodType<T>
 
-/** A `google.protobuf.Struct`: a JSON object with free names, which are never changed (§4.6). */
-export type Metadata = Record<string, unknown>
-
 const MAX_INT32 = 2 ** 31 - 1
 const LONGEST_ID = 128
 const BASE64_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
@@ -117,7 +114,9 @@ export const flag: Schema<boolean> = z.boolean({ error: requirementText('true or
 export const json: Schema<JsonValue> = z.custom<JsonValue>(isJson, { error: requirementText('a JSON value') })
 
 /** A JSON object, unchanged: nothing inside is renamed, dropped or copied. */
-export const struct: Schema<Metadata> = z.custom<Metadata>(isObject, { error: requirementText('an object') })
+export const struct: Schema<Record<string, unknown>> = z.custom<Record<string, unknown>>(isObject, {
+  error: requirementText('an object')
+})
 
 /** Bytes as base64; decoded to the standard alphabet with padding. */
 export const bytes: Schema<string> = canonical(canonicalBase64, 'base64')
@@ -334,7 +333,7 @@ export function list<T>(element: Schema<T>, { min = 0, simple }: ListTerms<T> = 
 export function map<T>(element: Schema<T>): Schema<Record<string, T>> {
   return z.pipe(
     struct,
-    z.transform((members: Metadata, context) => {
+    z.transform((members: Record<string, unknown>, context) => {
       const decoded: Record<string, T> = {}
       for (const [name, member] of Object.entries(members)) {
         if (context.issues.length >= REPORTED_ISSUES) break

@@ -17,7 +17,7 @@ import {
   type StreamSink,
   type SinkEvents
 } from '../../../adapters/http/event-stream.ts'
-import { callTerms } from '../../../adapters/json-rpc/service-parameters.ts'
+import { callParameters } from '../../../adapters/json-rpc/service-parameters.ts'
 import { httpHandler, serve } from '../../../adapters/serve/serve.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
@@ -573,7 +573,7 @@ await t.test('an error over HTTP has its status and Retry-After, and reveals no 
   const entered = {
     path: '/',
     query: new URLSearchParams(),
-    terms: callTerms(new Map(), { version: '1.0', extensions: '' }, []),
+    parameters: callParameters(new Map(), { version: '1.0', extensions: '' }, []),
     headers: {},
     interfaces: []
   }

@@ -79,7 +79,7 @@ await t.test('an answer is validated once, and the work receives the result, JSO
         on: {
           'message.received': {
             target: 'done',
-            actions: assign({ said: ({ event }) => [...(event.answer as Set<unknown>)] })
+            actions: assign({ said: ({ event }) => [...dataOf(event, schema)] })
           }
         }
       },
@@ -225,7 +225,13 @@ function barista(heard: unknown[] = [], schema: StandardSchema<'small' | 'large'
   return setupWork({
     types: { context: typed<{ size: string; account: string }>(), events: typed<AuthorizationReceived>() },
     guards: { isLarge: ({ event }) => event.type === 'message.received' && dataOf(event, schema) === 'large' },
-    actions: { note: ({ event }) => void heard.push('answer' in event ? event.answer : event.type) }
+    actions: {
+      note: ({ event }) => {
+        if ('answer' in event) throw new TypeError('dataOf is the one way to read an answer')
+        if (event.type === 'authorization.received') heard.push(dataOf(event, login))
+        else heard.push(event.question?.endsWith('asking') ? dataOf(event, schema) : event.type)
+      }
+    }
   }).createMachine({
     context: { size: '', account: '' },
     initial: 'asking',
@@ -359,7 +365,9 @@ await t.test('a chart that asks with a schema', async t => {
 
   await t.test('in parallel states takes words and schema from the same state', async t => {
     const heard: unknown[] = []
-    const work = setupWork({ actions: { note: ({ event }) => void heard.push(event.answer) } }).createMachine({
+    const work = setupWork({
+      actions: { note: ({ event }) => void heard.push(dataOf(event, byHand), dataOf(event, z.string())) }
+    }).createMachine({
       id: 'c',
       type: 'parallel',
       states: {
@@ -376,7 +384,7 @@ await t.test('a chart that asks with a schema', async t => {
     t.equal(textOf(status.message), 'One?')
     t.equal((await refusal(runtime.sendMessage(say('no', { taskId })))).code, 'InvalidParams')
     await runtime.sendMessage(say('7', { taskId }, { returnImmediately: true }))
-    t.strictSame(heard, [7])
+    t.strictSame(heard, [7, '7'], 'another schema reads the message')
   })
 })
 

@@ -340,7 +340,7 @@ await t.test('a misbehaving generator fails only its task, with a reason', async
     })
   }
 
-  async function* echo({ message }: WorkArguments) {
+  async function* echo({ message }: Pick<WorkArguments, 'message'>) {
     return { artifact: wordsOf(message) }
   }
 })

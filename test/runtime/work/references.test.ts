@@ -10,7 +10,7 @@ import {
 } from '../../../runtime/index.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { artifactToRefine } from '../../../runtime/work/refining.ts'
+import { findArtifactToRefine } from '../../../runtime/work/refining.ts'
 import { failOnLooseErrors, isReadByWork, lastingStore, lives } from '../../fixtures/runtime/lives.ts'
 import { open, reaches, rest, say, start, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -367,7 +367,7 @@ await t.test('another task that is too large is not read', async t => {
 
 await t.test('unloaded tasks are read to find refinable artifacts, and missing ones are skipped', async t => {
   const choosing = (read: (taskId: string) => Promise<unknown>) =>
-    artifactToRefine({
+    findArtifactToRefine({
       message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'make it red' }] },
       earlierArtifacts: [],
       unloadedTasks: ['none', 'gone', 'good'],

@@ -1,17 +1,15 @@
 import t from 'tap'
-import { assign } from 'xstate'
+import { assign, type OutputFrom } from 'xstate'
 import type { Artifact, Message, Part, Task } from '../../../machines/protocol/objects.ts'
 import {
   artifact,
-  artifactChoices,
+  artifactToRefine,
   inputRequired,
   progress,
-  readArtifact,
   refined,
   setupWork,
   text,
   textOf as wordsOf,
-  whichArtifact,
   type ArtifactChoice,
   type ArtifactWords,
   type EarlierArtifact,
@@ -20,7 +18,13 @@ import {
   type WorkFunction
 } from '../../../runtime/index.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import type { RefiningOptions } from '../../../runtime/authoring/artifact-choices.ts'
+import {
+  artifactChoices,
+  meantArtifacts,
+  whichArtifact,
+  type RefiningOptions
+} from '../../../runtime/authoring/artifact-choices.ts'
+import { findArtifactToRefine } from '../../../runtime/work/refining.ts'
 import { failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
 import {
   open,
@@ -67,7 +71,7 @@ const referring = (task: Task, artifactId = onlyOf(task).artifactId): Part => ({
 
 /** The choice that an answer makes, if it makes one. */
 function chosenOf(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
-  const [chosen, ...others] = artifactChoices(choices, answer)
+  const [chosen, ...others] = meantArtifacts(choices, answer)
   return others.length === 0 ? chosen : undefined
 }
 
@@ -555,49 +559,38 @@ await t.test('an answer chooses by these rules', t => {
 await t.test('a question lists at most 20 artifacts, and an answer may name any', t => {
   const choices = (count: number) =>
     Array.from({ length: count }, (_, i): ArtifactChoice => ({ artifactId: `a${i}`, taskId: 't', name: `n${i}` }))
-  t.match(whichArtifact(choices(1)).parts[0], { text: 'Which artifact do you mean: n0?' })
-  t.match(whichArtifact(choices(3)).parts[0], { text: 'Which artifact do you mean: n0, n1, or n2?' })
-  const { parts } = whichArtifact(choices(21), { isAgain: true })
+  t.match(whichArtifact(choices(1), false, {}).parts[0], { text: 'Which artifact do you mean: n0?' })
+  t.match(whichArtifact(choices(3), false, {}).parts[0], { text: 'Which artifact do you mean: n0, n1, or n2?' })
+  const { parts } = whichArtifact(choices(21), true, {})
   t.match(parts[0], { text: /Say n0, n1, .*, n19, or another\.$/ })
   t.equal(parts.length, 21)
   t.end()
 })
 
-await t.test('a statechart asks and chooses by the same functions, and reads from the task', async t => {
-  interface Refining {
-    choices: ArtifactChoice[]
-    isAgain: boolean
-    artifact: ArtifactWords
-  }
-  const repaint = setupWork({
-    types: { context: {} as Refining },
-    actors: { readArtifact },
-    guards: { isClear: ({ context }) => context.choices.length === 1 }
+/** A chart that makes the artifact red that its message means, or that the words after "refine" mean. */
+function repainter(options: RefiningOptions = {}) {
+  return setupWork({
+    types: { context: {} as { artifact: ArtifactWords; wish: Message | undefined } },
+    actors: { artifactToRefine: artifactToRefine(options) }
   }).createMachine({
-    context: ({ input }) => ({ choices: artifactChoices(input), isAgain: false, artifact: '' }),
-    initial: 'choosing',
+    context: ({ input: { message } }) => ({
+      artifact: 'new',
+      wish: wordsOf(message).startsWith('refine ')
+        ? { ...message, parts: [text(wordsOf(message).slice(7))] }
+        : undefined
+    }),
+    initial: 'finding',
     states: {
-      choosing: { always: [{ guard: 'isClear', target: 'reading' }, { target: 'asking' }] },
-      asking: {
-        tags: 'input-required',
-        meta: { prompt: ({ context: { choices, isAgain } }) => whichArtifact(choices, { isAgain }) },
-        on: {
-          'message.received': {
-            target: 'choosing',
-            actions: assign(({ context: { choices }, event }) => ({
-              isAgain: true,
-              choices: artifactChoices(choices, event.message)
-            }))
-          }
-        }
-      },
-      reading: {
+      finding: {
         invoke: {
-          src: 'readArtifact',
-          input: ({ context }) => context.choices,
+          src: 'artifactToRefine',
+          input: ({ context }) => (context.wish ? { message: context.wish } : undefined),
           onDone: {
             target: 'done',
-            actions: assign({ artifact: ({ event: { output } }) => refined(output, `red ${wordsOf(output.artifact)}`) })
+            actions: assign({
+              artifact: ({ context, event: { output } }) =>
+                output ? refined(output, `red ${wordsOf(output.artifact)}`) : context.artifact
+            })
           }
         }
       },
@@ -605,55 +598,109 @@ await t.test('a statechart asks and chooses by the same functions, and reads fro
     },
     output: ({ context: { artifact } }) => ({ artifact })
   })
-  const life = lives(t, { work: artist() })
-  await make(life.runtime, 'boat', {}, 'anonymous')
-  await life.restart({ work: repaint })
-  t.equal(textOf(onlyOf(await make(life.runtime, 'refine', {}, 'anonymous'))), 'red boat')
-  await life.restart({ work: artist() })
-  life.clock.increment(1)
-  await make(life.runtime, 'ship', { contextId: 'd' }, 'anonymous')
-  await make(life.runtime, 'raft', { contextId: 'd' }, 'anonymous')
-  await life.restart({ work: repaint })
-  const asked = await make(life.runtime, 'refine', { contextId: 'd' }, 'anonymous')
-  t.equal(stateName(asked.status.state), 'input-required')
-  await life.again()
-  t.match(
-    textOf((await make(life.runtime, 'which?', { taskId: asked.id, contextId: 'd' }, 'anonymous')).status.message),
-    /no artifact of that name/
-  )
-  t.equal(
-    textOf(onlyOf(await make(life.runtime, 'the ship', { taskId: asked.id, contextId: 'd' }, 'anonymous'))),
-    'red ship'
+}
+
+await t.test('an actor finds the artifact for a statechart', async t => {
+  await t.test('at once if it is the only one, or the message means it', async t => {
+    const life = lives(t, { work: artist() })
+    await make(life.runtime, 'boat', {}, 'anonymous')
+    await life.restart({ work: repainter() })
+    t.equal(textOf(onlyOf(await make(life.runtime, 'refine', {}, 'anonymous'))), 'red boat')
+    await life.restart({ work: artist() })
+    life.clock.increment(1)
+    await make(life.runtime, 'ship raft', {}, 'anonymous')
+    await life.restart({ work: repainter() })
+    t.equal(textOf(onlyOf(await make(life.runtime, 'refine the ship', {}, 'anonymous'))), 'red ship')
+  })
+
+  await t.test('by questions that narrow down, across restarts, or by a reference to any of the caller’s', async t => {
+    const life = lives(t, { work: artist() })
+    const elsewhere = await make(life.runtime, 'canoe', { contextId: 'other' }, 'anonymous')
+    for (const name of ['small-boat.png', 'big-boat.png', 'ship.png']) {
+      await make(life.runtime, name, {}, 'anonymous')
+      life.clock.increment(1)
+    }
+    await life.restart({ work: repainter({ what: 'picture' }) })
+    const { id: taskId, status } = await make(life.runtime, 'refine', {}, 'anonymous')
+    t.equal(stateName(status.state), 'input-required')
+    t.match(textOf(status.message), 'Which picture do you mean: ship.png, big-boat.png, or small-boat.png?')
+    await life.again()
+    const told = async (words: string, more: Partial<Message> = {}) =>
+      make(life.runtime, words, { taskId, ...more }, 'anonymous')
+    t.match(textOf((await told('the train')).status.message), /There is no picture of that name/)
+    await life.kill()
+    await life.again()
+    t.match(
+      textOf((await told('the boat')).status.message),
+      'Which picture do you mean: big-boat.png or small-boat.png?'
+    )
+    t.match(onlyOf(await told('the second')), { name: 'small-boat.png', parts: [{ text: 'red small-boat.png' }] })
+    const other = await make(life.runtime, 'refine', {}, 'anonymous')
+    const parts = [referring(elsewhere)]
+    t.equal(textOf(onlyOf(await make(life.runtime, '', { taskId: other.id, parts }, 'anonymous'))), 'red canoe')
+  })
+
+  await t.test('or none, if it is optional and there is none', async t => {
+    const { runtime } = start(t, { work: repainter({ optional: true }) })
+    t.equal(textOf(onlyOf(await make(runtime, 'refine'))), 'new')
+    const { runtime: another } = start(t, { work: repainter() })
+    t.match(
+      textOf((await make(another, 'refine')).status.message),
+      'Which artifact do you mean? There is none here yet.'
+    )
+  })
+
+  await t.test(
+    'and asks again for one that does not exist, and fails with the reason for one that was erased',
+    async t => {
+      const life = lives(t, { work: artist() })
+      const boat = await make(life.runtime, 'boat', { contextId: 'other' }, 'anonymous')
+      const ship = await make(life.runtime, 'ship', { contextId: 'other' }, 'anonymous')
+      await life.restart({ work: repainter() })
+      const { id: taskId } = await make(
+        life.runtime,
+        '',
+        { parts: [{ text: 'refine' }, referring(boat), referring(ship)] },
+        'anonymous'
+      )
+      const unknown = { text: 'x', metadata: { taskId: 'unknown', artifactId: 'y' } }
+      const again = await make(life.runtime, '', { taskId, parts: [unknown] }, 'anonymous')
+      t.equal(stateName(again.status.state), 'input-required')
+      await life.runtime.erase({ principal: 'anonymous', contextId: 'other' })
+      t.match((await make(life.runtime, 'boat', { taskId }, 'anonymous')).status, {
+        state: 'TASK_STATE_FAILED',
+        message: { parts: [{ text: `Task ${boat.id} was not found.` }] }
+      })
+    }
   )
 })
 
-await t.test('a statechart that reads an artifact before one is chosen fails', async t => {
-  const work = setupWork({
-    types: { context: {} as { choices: ArtifactChoice[] } },
-    actors: { readArtifact }
-  }).createMachine({
-    context: ({ input }) => ({ choices: artifactChoices(input) }),
-    invoke: { src: 'readArtifact', input: ({ context }) => context.choices }
-  })
-  const life = lives(t, { work: artist() })
-  await make(life.runtime, 'boat ship', {}, 'anonymous')
-  await life.restart({ work })
-  for (const more of [{}, { contextId: 'none' }])
-    t.match(await make(life.runtime, 'refine', more, 'anonymous'), { status: { state: 'TASK_STATE_FAILED' } })
-  t.match(
-    life.log.map(({ details }) => String(details.error)),
-    [/takes exactly one choice/, /takes exactly one choice/]
-  )
+await t.test('helpers of work may ask also with arguments that are no run’s', async t => {
+  const original: EarlierArtifact = { taskId: 't', artifact: { artifactId: 'a', parts: [text('boat')] } }
+  const found = await findArtifactToRefine({
+    message: userMessage('refine'),
+    earlierArtifacts: [],
+    unloadedTasks: [],
+    step: (_: string, find: () => unknown) => find(),
+    ask: async () => userMessage('', { parts: [{ text: 'this', metadata: { taskId: 't', artifactId: 'a' } }] }),
+    readTask: async () => ({ artifacts: [original.artifact] })
+  } as unknown as WorkArguments)
+  t.strictSame(found, original)
 })
 
 /** Never called: that it compiles, and what does not, is the test. */
 export async function refiningIsTyped(work: WorkArguments) {
   const original: EarlierArtifact = await work.artifactToRefine()
   const asked: EarlierArtifact = await work.artifactToRefine({ what: 'picture', optional: false })
+  const exact = artifactToRefine({ what: 'picture' })
+  const found: EarlierArtifact = {} as OutputFrom<typeof exact>
+  const actor = artifactToRefine({ optional: true })
+  // @ts-expect-error -- there may be none
+  const maybe: EarlierArtifact = {} as OutputFrom<typeof actor>
   // @ts-expect-error -- there may be none
   const perhaps: EarlierArtifact = await work.artifactToRefine({ optional: true })
   refined(original, { description: 'red', parts: [text('x')] })
   // @ts-expect-error -- a refinement keeps the name of its original
   refined(asked, { name: 'other', parts: [text('x')] })
-  return perhaps
+  return [perhaps, found, maybe]
 }

@@ -10,7 +10,8 @@ import {
   propertiesOf,
   setupWork,
   text,
-  textOf as wordsOf
+  textOf as wordsOf,
+  type MessageReceived
 } from '../../../runtime/index.ts'
 import { QUESTION } from '../../../machines/protocol/uris.ts'
 import { failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
@@ -304,19 +305,19 @@ await t.test('an answer', async t => {
 })
 
 await t.test('charts below the work', async t => {
-  const size = setup({ types: { context: {} as { size: string } } }).createMachine({
+  const schema = z.enum(['small', 'large'])
+  const size = setup({
+    types: { context: {} as { size: string }, events: {} as MessageReceived }
+  }).createMachine({
     id: 'size',
     context: { size: '' },
     initial: 'asking',
     states: {
       asking: {
         tags: 'input-required',
-        meta: { prompt: 'Size?', schema: z.enum(['small', 'large']) },
+        meta: { prompt: 'Size?', schema },
         on: {
-          'message.received': {
-            target: 'known',
-            actions: assign({ size: ({ event }) => (event as { answer?: string }).answer ?? '' })
-          }
+          'message.received': { target: 'known', actions: assign({ size: ({ event }) => dataOf(event, schema) }) }
         }
       },
       known: { type: 'final' }

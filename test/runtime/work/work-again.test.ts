@@ -13,6 +13,7 @@ import {
   setupWork,
   text,
   textOf as wordsOf,
+  type AgentDefinition,
   type Question,
   type Runtime,
   type WorkArguments,
@@ -194,7 +195,7 @@ for (const [form, workOf] of [
 }
 
 /** Runs work until it waits, has it run again as it is now, and gives what follows. */
-async function rerun(life: Lives, work: WorkGenerator | WorkFunction): Promise<Runtime> {
+async function rerun(life: Lives, work: AgentDefinition['work'] & {}): Promise<Runtime> {
   await rest()
   return life.again({ work })
 }

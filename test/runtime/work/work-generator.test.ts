@@ -15,6 +15,7 @@ import {
   textOf as wordsOf,
   type StandardSchema,
   type Question,
+  type WorkArguments,
   type WorkGenerator
 } from '../../../runtime/index.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
@@ -230,6 +231,45 @@ await t.test('a yielded word', async t => {
   })
 })
 
+await t.test('a generator that emits or asks as a function does is told what to write', async t => {
+  const uses: [use: (work: WorkArguments) => unknown, message: string][] = [
+    [
+      ({ emit }) => emit(progress('x')),
+      "emit is for work that is a function. In a generator write: yield progress('…')."
+    ],
+    [
+      ({ ask }) => ask(inputRequired('x')),
+      "ask is for work that is a function. In a generator write: const answer = yield* inputRequired('…')."
+    ]
+  ]
+  for (const [use, message] of uses) {
+    const generator = async function* (work: WorkArguments) {
+      await use(work)
+    }
+    for (const work of [generator, ((work: WorkArguments) => generator(work)) as never]) {
+      const { runtime, log } = start(t, { work })
+      t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'failed')
+      t.match(
+        log.map(({ details }) => details['error']),
+        [{ name: 'TypeError', message }]
+      )
+    }
+  }
+})
+
+await t.test('a generator may use helpers that ask, and that refine', async t => {
+  const { runtime } = start(t, {
+    work: async function* (work) {
+      const { artifact: original } = await work.artifactToRefine({ what: 'poem' })
+      yield progress(`about ${original.name}`)
+      return { artifact: 'a poem' }
+    }
+  })
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('x')))
+  t.equal(textOf(status.message), 'Which poem do you mean? There is none here yet.')
+  t.equal((await runtime.cancelTask({ id: taskId })).status.state, 'TASK_STATE_CANCELED')
+})
+
 await t.test('words that a generator makes and never says are warned of, once', async t => {
   const later = () => new Promise(resolve => setImmediate(resolve))
   const warnings = (log: Started['log']) => log.map(({ level, message }) => `${level}: ${message}`)
@@ -284,13 +324,11 @@ await t.test('words that a generator makes and never says are warned of, once', 
         await later()
         yield* all
       },
-      async function* ({ emit, step }) {
-        emit(progress('x'))
+      async function* ({ step }) {
         await step('a', ({ emit }) => emit(artifact('x')))
         return rejected('no')
       },
-      async function* ({ ask }) {
-        void ask(inputRequired('x', { deadlineMs: 0 })).catch(() => {})
+      async function* () {
         return failed('no')
       },
       async function* () {

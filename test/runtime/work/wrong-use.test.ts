@@ -10,9 +10,8 @@ import {
   progress,
   setupWork,
   textOf,
-  type WorkArguments,
-  type WorkFunction,
-  type WorkGenerator
+  type AgentDefinition,
+  type WorkArguments
 } from '../../../runtime/index.ts'
 import { say } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -22,7 +21,7 @@ type Wrong = never
 const ANSWER = 'Its answer is yield* inputRequired(…) in a generator, and await ask(inputRequired(…)) in a function.'
 
 /** The error that the log has when work has run. */
-async function errorOf(t: Test, work: WorkFunction | WorkGenerator | ReturnType<typeof chart>): Promise<unknown> {
+async function errorOf(t: Test, work: AgentDefinition['work'] & {}): Promise<unknown> {
   const logged: unknown[] = []
   const runtime = createRuntime({
     agent: defineAgent({ card: { name: 'A' }, work }),

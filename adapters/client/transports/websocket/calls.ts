@@ -190,12 +190,12 @@ export class ClientCalls implements Calls, LinkUser {
     this.#pending.delete(id)
   }
 
-  #write(frame: object, terms?: Pick<RequestFrame, 'parameters' | 'trace'>): void {
+  #write(frame: object, parameters?: Pick<RequestFrame, 'parameters' | 'trace'>): void {
     this.link.send(
       JSON.stringify({
         jsonrpc: '2.0',
         ...frame,
-        [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, terms)
+        [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, parameters)
       })
     )
   }
