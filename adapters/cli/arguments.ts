@@ -144,7 +144,7 @@ function checkOption({ name, rawName, value, inlineValue }: OptionToken, options
     )
   if (option.type === 'boolean' && value !== undefined) throw usageError(`${rawName} takes no value.`)
   if (option.type === 'string' && value === undefined) throw usageError(`${rawName} needs a value.`)
-  if (option.type === 'string' && !inlineValue && value?.startsWith('-')) {
+  if (option.type === 'string' && !inlineValue && value !== '-' && value?.startsWith('-')) {
     throw usageError(`${rawName} needs a value. For one that begins with a dash write ${rawName}=${value}.`)
   }
 }

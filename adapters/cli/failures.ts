@@ -59,8 +59,8 @@ const SORTS: Readonly<Partial<Record<ErrorCode, Sort>>> = {
 function sortOfA2A(error: A2AError): Sort {
   if (isMissingCard(error)) return sort(EXIT.unreachable, 'A2ACLI_ERR_CARD_NOT_FOUND')
   const { code } = error
-  if (ERRORS[code].code > -32_000) return SORTS[code] ?? INTERNAL
-  return SORTS[code] ?? { exitCode: EXIT.error, code: `${code.replace(/Error$/, '')}Error` }
+  const named = { exitCode: EXIT.error, code: `${code.replace(/Error$/, '')}Error` }
+  return SORTS[code] ?? (ERRORS[code].code > -32_000 ? INTERNAL : named)
 }
 
 /** The number of the agent's own error, which is the last of the causes. */
