@@ -72,6 +72,13 @@ async function situations(t: Test) {
     badCard,
     noJson: await answering(t, 200, 'hello'),
     authorizing: await passing(t, 'TASK_STATE_SUBMITTED', 'TASK_STATE_AUTH_REQUIRED'),
+    strange: await saying(t, {
+      GetTask: [{ result: { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } } }],
+      SubscribeToTask: [
+        { result: { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } } },
+        { streamEnd: true }
+      ]
+    }),
     unread: await saying(t, { SendStreamingMessage: [{ result: { task: { id: 1 } } }, { streamEnd: true }] }),
     empty: await saying(t, { SendStreamingMessage: [{ streamEnd: true }] })
   }
@@ -150,6 +157,7 @@ await t.test('the exit code says whether the command has worked, and -o json is 
     ['authorizing', ['send', '@', 'hi'], 0, 'task'],
     ['authorizing', ['send', '@', 'hi', '--exit-status'], 11, 'task'],
     ['authorizing', ['watch', '@', 't1', '--exit-status'], 11, 'status'],
+    ['strange', ['watch', '@', 't1'], 0, 'message'],
     ['unread', ['send', '@', 'hi'], 1, 'InvalidAgentResponseError'],
     ['empty', ['send', '@', 'hi'], 1, 'A2ACLI_ERR_INTERNAL']
   ]
