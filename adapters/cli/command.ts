@@ -48,6 +48,8 @@ export interface Command {
   readonly usage: string
   /** The words that may follow the name, such as `ls` and `show`. */
   readonly words?: readonly string[]
+  /** Whether `--json` is short for `-o json --stream`, so that an error is a line of JSON, too. */
+  readonly hasOutputForms?: true
   /** The rest of the help: options and results. */
   readonly details: string
   /** Resolves with the exit code. `main` reports a rejection. */
