@@ -10,7 +10,7 @@ export interface Failure {
   /** A2A's name of the error, such as `TaskNotFoundError`, or else one of a2a-cli. */
   readonly code: string
   readonly message: string
-  /** What to do, or `null`. */
+  /** Advice, such as a command; `null` for none. */
   readonly hint: string | null
   /** The number that the agent sent: of JSON-RPC, HTTP or gRPC. `null` if the error is not the agent's. */
   readonly a2aCode: number | null

@@ -302,7 +302,7 @@ function cardInFile(text: string, place: string): { url: string; card: object } 
       if (isObject(first) && typeof first.url === 'string') return { url: hostAddress(first.url), card }
     }
   } catch {
-    // What is neither JSON nor a URL is no card.
+    // The file is refused as other JSON is.
   }
   throw new CommandError(`${place} has no agent card that names the URL of an interface.`, {
     code: 'A2ACLI_ERR_CARD_INVALID'

@@ -84,7 +84,7 @@ async function situations(t: Test) {
   }
 }
 
-/** What stdout has: the members of one document of JSON, or the code of the error in it. */
+/** The members of the one document of JSON on stdout, or the code of the error in it. */
 function shapeOf({ stdout }: Ended): string {
   const lines = stdout.split('\n')
   if (lines.length !== 2 || lines[1] !== '') return `not one line: ${stdout}`
