@@ -94,8 +94,6 @@ export interface RuntimeOptions {
    * Posts updates of tasks to webhooks: `webhooks()` of `taskchart/http`. Default: push notifications are not offered.
    */
   readonly push?: WebhookSender
-  /** The cluster whose node the runtime is. Default: it has the store alone. */
-  readonly cluster?: Cluster
   /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
   /**
@@ -105,7 +103,13 @@ export interface RuntimeOptions {
   readonly observeProperties?: boolean
 }
 
-const OPTIONS: OptionKinds<RuntimeOptions> = {
+/** Options of the runtime of a cluster's node, for `taskchart serve --node`. */
+export interface NodeRuntimeOptions extends RuntimeOptions {
+  /** The cluster whose node the runtime is. Default: it has the store alone. */
+  readonly cluster?: Cluster
+}
+
+const OPTIONS: OptionKinds<NodeRuntimeOptions> = {
   agent: [isAgent, 'what defineAgent gives: createRuntime({ agent: defineAgent({ card, work }) })'],
   store: withMethods(['commit', 'loadContext', 'readTask'], 'a store, such as sqliteStore(file) of taskchart/store'),
   clock: A_CLOCK,

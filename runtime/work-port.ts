@@ -22,6 +22,7 @@ export {
   receivedAnswer
 } from './work/chart-question.ts'
 export { runOf } from './work/function-work.ts'
+export { patchIn } from './work/journal.ts'
 export { replaceSchedule, startRestored, takeId } from './xstate/actor-system.ts'
 export { type GuardFunction, withReplacedGuards } from './xstate/guarded-chart.ts'
 export { createActor, emit, promiseLogic } from './xstate/library.ts'

@@ -240,7 +240,7 @@ function checkVersions(
     )
   if (!isChart)
     throw new TypeError(
-      'migrate is for work as a statechart. A function runs again with its journal: leave migrate out, and keep its words and questions up to there.'
+      'migrate is for work as a statechart. A function runs again with its journal: leave migrate out, and put new code behind work.patch.'
     )
 }
 

@@ -188,6 +188,21 @@ export interface GeneratorArguments<Input = unknown, Terms = Record<string, unkn
    */
   readonly lastAnswer: () => ReceivedMessage | undefined
   readonly step: Step<WorkStepArguments>
+  /**
+   * Whether this task runs the code that a change named `name` has added. It is `true` for a task that comes to this
+   * point with the code there, and `false` for one that an earlier run has taken past it, or may have. The journal keeps
+   * the answer, which is one for the whole task: all calls and all branches get that of the first. In a loop, give each
+   * round a name: `patch(`tax ${round}`)`.
+   *
+   * Throws TypeError for a name that is no text of 1 to 200 characters.
+   */
+  readonly patch: (name: string) => boolean
+  /**
+   * Says that the code without the patch is gone. Throws TypeError, which fails the task, where a replay has passed this
+   * point without it. `taskchart tasks patches` says when no task does. Write it in place of `patch`, until you are sure,
+   * then remove it.
+   */
+  readonly retired: (name: string) => void
   /** Owner of the task: its tenant, and the principal that opened it. */
   readonly owner: Scope
   /**

@@ -90,6 +90,8 @@ export interface ActorHost {
   readJournal(taskId: string): Promise<JournalRow[]>
   /** A task's events so far, oldest first. */
   readEvents(taskId: string): Promise<TaskEvent[]>
+  /** Whether the task was loaded from the store, so that other code may have run in it. */
+  wasRestored(taskId: string): boolean
   /** Adds a row to the journal of a task, in the turn. */
   keep(row: JournalRow): void
   /** The context's newest messages, oldest first; by default 50. */

@@ -35,6 +35,7 @@ function prepare(
 ): void {
   const { taskId, generation, state, statusTime = '', wakeAtMs, bytes = 0 } = row
   ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })
+  host.noteRestored(taskId)
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = !error && task?.status === 'active' && task.can({ type: 'task.start', taskId })

@@ -11,7 +11,7 @@ import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { TaskTimers } from '../commits/task-timers.ts'
 import type { Clock } from '../ports/clock.ts'
 import { type Logger, WORK_FAILED } from '../ports/logger.ts'
-import { NONE } from '../primitives/collections.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import { readAllEvents } from '../streams/task-stream.ts'
@@ -61,6 +61,8 @@ export class WorkHost implements ActorHost {
   readonly #inputs: WorkInputs
   /** Created by the first hasty turn. */
   #paces: TaskPaces | undefined
+  /** Ids of the tasks that were loaded from the store. */
+  #restored: readonly string[] = NONE
 
   constructor(key: ContextKey, services: ContextServices, parts: ContextParts, traces?: WorkSpans) {
     this.key = key
@@ -93,6 +95,15 @@ export class WorkHost implements ActorHost {
   /** Takes back recoveries, because the process shuts down cleanly. */
   processEnds(): void {
     this.#recovery?.processEnds()
+  }
+
+  /** Notes that a task was loaded from the store. */
+  noteRestored(taskId: string): void {
+    this.#restored = appendItem(this.#restored, taskId)
+  }
+
+  wasRestored(taskId: string): boolean {
+    return this.#restored.includes(taskId)
   }
 
   noteRun(taskId: string): void {

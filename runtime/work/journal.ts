@@ -4,6 +4,7 @@ import type { WorkWord as Word, WorkWord } from '../../machines/task-events.ts'
 import { keptValue, checkWait } from '../authoring/checked-words.ts'
 import type { StepArguments } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import { sameJson } from '../primitives/json.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { kindOf } from '../primitives/options.ts'
@@ -14,6 +15,25 @@ import { appendTo } from '../store/task-record.ts'
 const YIELDS_BEFORE_PAUSE = 32
 const BYTES_BEFORE_PAUSE = 256 * 1024
 
+/** The longest name of a patch, in characters. */
+const PATCH_NAME = 200
+
+const PATCH_PREFIX = 'patch/'
+
+/** A decision on a patch, as the journal keeps it: whether the task runs the code with it, and since when. */
+interface PatchDecision {
+  readonly isPatched: boolean
+  /** In milliseconds since 1970. */
+  readonly atMs: number
+}
+
+/** The decision on a patch that a row of a journal holds, with the patch's name; `undefined` for other rows. */
+export function patchIn({ key, value }: JournalRow): (PatchDecision & { readonly name: string }) | undefined {
+  return key.startsWith(PATCH_PREFIX)
+    ? { name: key.slice(PATCH_PREFIX.length), ...(value as PatchDecision) }
+    : undefined
+}
+
 /** The words of one run, by ordinal, and its journal, by key. A replay reads the values of earlier runs from it. */
 export class RunJournal {
   readonly taskId: string
@@ -22,6 +42,14 @@ export class RunJournal {
   #ordinal = 0
   /** The bytes of the task at the last pause. */
   #pausedAtBytes = 0
+  /** Whether this run has got what no earlier run had: an answer, a result of a step, the end of a wait. */
+  #hasNews = false
+  /** Sleeps that ended in this run, whose end the journal does not have yet. */
+  #endedSleeps: readonly string[] = NONE
+  /** Decisions on patches that this run has made, by name. */
+  #patches: Map<string, boolean> | undefined
+  /** The commit of the newest decision on a patch, until it is there. */
+  #deciding: Promise<void> | undefined
 
   constructor(taskId: string, host: ActorHost) {
     this.taskId = taskId
@@ -57,6 +85,84 @@ export class RunJournal {
     this.#host.keep({ taskId: this.taskId, key, value })
   }
 
+  /** Writes what ended a wait to the journal: the answer to a question, or the result of a step. */
+  keepNews(key: string, value: unknown): void {
+    this.#hasNews = true
+    this.keep(key, value)
+  }
+
+  /** Notes that a sleep has ended in this run, unless it had ended in an earlier one. */
+  noteAwake(ordinal: number): void {
+    const key = String(ordinal)
+    if (hasEnded(this.storedValue(key))) return
+    this.#hasNews = true
+    this.#endedSleeps = appendItem(this.#endedSleeps, key)
+  }
+
+  /** Waits until another task has completed, and notes that, unless an earlier run had it. */
+  async noteWait<T>(taskId: string, completed: Promise<T>): Promise<T> {
+    const result = await completed
+    const kept = this.storedValue(`needs/${taskId}`)
+    // Without a row the task had completed before an earlier run asked for it, or this run is the first to ask.
+    if (kept !== undefined && !hasEnded(kept)) this.#hasNews = true
+    return result
+  }
+
+  /**
+   * Writes which sleeps have ended, before a step starts: the journal says nothing of a step that has no result yet, so
+   * a later run could not know that this one came so far.
+   */
+  keepEndedSleeps(): void {
+    for (const key of this.#endedSleeps) this.keep(key, ENDED_SLEEP)
+    this.#endedSleeps = NONE
+  }
+
+  /**
+   * Whether the work runs the code with a patch: the decision of an earlier run or call, else a new one, which the
+   * journal keeps. It is `false` if an earlier run passed this point, or may have passed it.
+   */
+  patch(name: string): boolean {
+    checkPatch('patch', name)
+    return this.#patchOf(name) ?? this.#decide(name, !this.#mayHavePassed)
+  }
+
+  /** Throws TypeError if an earlier run has passed this point without the patch. */
+  retired(name: string): void {
+    checkPatch('retired', name)
+    if (this.#patchOf(name) ?? (!this.#hasPassed && this.#decide(name, true))) return
+    throw new TypeError(
+      `retired(${JSON.stringify(name)}): this task passed that point without the patch, so it needs the old code. Write work.patch(${JSON.stringify(name)}) with both codes, until taskchart tasks patches says that it can be retired.`
+    )
+  }
+
+  #patchOf(name: string): boolean | undefined {
+    const kept = this.storedValue(PATCH_PREFIX + name) as PatchDecision | undefined
+    return this.#patches?.get(name) ?? kept?.isPatched
+  }
+
+  #decide(name: string, isPatched: boolean): boolean {
+    this.#patches = (this.#patches ?? new Map<string, boolean>()).set(name, isPatched)
+    this.keep(PATCH_PREFIX + name, { isPatched, atMs: this.#host.clock.now() } satisfies PatchDecision)
+    const deciding = (this.#deciding = this.committed())
+    this.afterCommit(() => {
+      if (this.#deciding === deciding) this.#deciding = undefined
+    })
+    return isPatched
+  }
+
+  /** Whether the record has something that this run has not come to. */
+  get #hasPassed(): boolean {
+    return this.#host.wasRestored(this.taskId) && this.#replay?.hasMoreThan(this.#ordinal) === true
+  }
+
+  /**
+   * Also true while a restored run has only what earlier runs had: one of them may have gone on from here, to a step
+   * that it did not finish.
+   */
+  get #mayHavePassed(): boolean {
+    return this.#hasPassed || (this.#replay !== undefined && this.#host.wasRestored(this.taskId) && !this.#hasNews)
+  }
+
   /** Checks that an earlier run slept at this ordinal. Throws InvalidAgentResponse if it did something else. */
   noteSleep(ordinal: number): void {
     this.#replay?.check(ordinal, 'sleep')
@@ -83,9 +189,12 @@ export class RunJournal {
     this.#host.logger.error('a step failed, and its promise was never awaited', { taskId: this.taskId, step, error })
   }
 
-  /** Resolves when the store accepts commits again; `undefined` if it accepts them now. */
+  /**
+   * Resolves when a step may start: when the decisions on patches are stored, and the store accepts commits. `undefined`
+   * if it may now.
+   */
   writable(): Promise<void> | undefined {
-    return this.#host.writable(this.taskId)
+    return this.#deciding ?? this.#host.writable(this.taskId)
   }
 
   /**
@@ -117,6 +226,16 @@ function checkStep(name: unknown, run: unknown): void {
     throw new TypeError(
       `step takes a name and a function, not ${kindOf(name)} and ${kindOf(run)}: step('price', async () => …).`
     )
+}
+
+/** Throws TypeError for what cannot be the name of a patch. */
+function checkPatch(method: string, name: unknown): void {
+  if (typeof name === 'string' && name !== '' && name.length <= PATCH_NAME) return
+  const given =
+    typeof name === 'string' ? (name === '' ? 'an empty one' : `one of ${name.length} characters`) : kindOf(name)
+  throw new TypeError(
+    `${method} takes the name of a patch, a text of 1 to ${PATCH_NAME} characters, not ${given}: ${method}('two-offers').`
+  )
 }
 
 /**
@@ -186,11 +305,12 @@ export class Steps {
     const refused = this.#log.writable()
     if (refused) await refused
     signal.throwIfAborted()
+    this.#log.keepEndedSleeps()
     const result = await this.#execute(name, key, run)
     const own = structuredClone(result)
     signal.throwIfAborted()
     killPoint('effect ended')
-    this.#log.keep(key, { result })
+    this.#log.keepNews(key, { result })
     await this.#log.committed()
     return own
   }
@@ -265,6 +385,8 @@ export class Replay {
   /** Artifacts as this run has made them so far, by id. */
   readonly #artifacts = new Map<string, Artifact>()
   readonly #begunAgain = new Set<string>()
+  /** Keys of steps whose stored results this run has not asked for. */
+  readonly #steps: Set<string>
   /** Whether a mismatch was thrown already, which the work may have caught on purpose. */
   #hasThrown = false
 
@@ -275,10 +397,17 @@ export class Replay {
     this.#journal = new Map(journal.map(({ key, value }) => [key, value]))
     const kept = journal.flatMap(({ key }) => (ORDINAL.test(key) ? [Number(key)] : []))
     this.#upTo = [...this.#words.keys(), ...kept].reduce((one, other) => Math.max(one, other), 0)
+    this.#steps = new Set(journal.flatMap(({ key }) => (key.startsWith('step/') ? [key] : [])))
+  }
+
+  /** Whether the record has a word after this ordinal, or the result of a step that this run has not come to. */
+  hasMoreThan(ordinal: number): boolean {
+    return ordinal < this.#upTo || this.#steps.size > 0
   }
 
   /** The journal's value for a key; `undefined` if there is none. */
   entry(key: string): unknown {
+    this.#steps.delete(key)
     return this.#journal.get(key)
   }
 
@@ -347,7 +476,7 @@ export class Replay {
 function another(ordinal: number, was: string, is: string): A2AError {
   return new A2AError(
     'InvalidAgentResponse',
-    `The work did not replay as before: word ${ordinal} was ${was} and is now ${is}. Put anything non-deterministic in a step.`
+    `The work did not replay as before: word ${ordinal} was ${was} and is now ${is}. Put anything non-deterministic in a step, and new code behind work.patch.`
   )
 }
 
@@ -359,6 +488,10 @@ interface Sleep {
 /** Journal values of a wait without a known end, during and after it. Recovery treats it as a sleep. */
 export const ENDLESS_SLEEP: Sleep = { untilMs: Number.MAX_SAFE_INTEGER }
 export const ENDED_SLEEP: Sleep = { untilMs: 0 }
+
+function hasEnded(value: unknown): boolean {
+  return isSleep(value) && value.untilMs === ENDED_SLEEP.untilMs
+}
 
 export function isSleep(value: unknown): value is Sleep {
   return typeof value === 'object' && value !== null && 'untilMs' in value

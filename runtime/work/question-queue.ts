@@ -189,7 +189,7 @@ export class QuestionQueue {
 
   #close(open: OpenQuestion, given: ToWork | typeof EXPIRED, settle: () => void): void {
     if (open.question.options.deadlineMs !== undefined) this.#log.noAlarm(`${open.key}/until`)
-    this.#log.keep(open.key, given)
+    this.#log.keepNews(open.key, given)
     this.#leave()
     this.#log.afterCommit(() => {
       this.#noteAnswer(given)

@@ -9,6 +9,7 @@ import { UnusedWords } from '../authoring/words.ts'
 import {
   type FindArtifact,
   type ReceivedMessage,
+  type StepArguments,
   TOOLS,
   type WorkArguments,
   type WorkEnd,
@@ -79,7 +80,6 @@ export class WorkRun {
   #settled: Promise<unknown> | undefined
   #cleanUp: (() => Promise<unknown>) | undefined
   #isReplaying: boolean
-  /** Called when it has caught up. */
   #whenReplayed: readonly (() => void)[] = NONE
   #unusedWords: UnusedWords | undefined
 
@@ -190,15 +190,19 @@ export class WorkRun {
   }
 
   step<T>(name: string, run: (step: WorkStepArguments) => T | Promise<T>): Promise<T> {
-    return this.#steps.forAuthor(
-      name,
-      this.#forAuthor(
-        this.#steps.run(
-          name,
-          typeof run === 'function' ? step => run({ ...step, emit: words => this.pass(words) }) : run
-        )
-      )
-    )
+    const emit = (words: unknown) => this.pass(words)
+    const runWith = typeof run === 'function' ? (step: StepArguments) => run({ ...step, emit }) : run
+    return this.#steps.forAuthor(name, this.#forAuthor(this.#steps.run(name, runWith)))
+  }
+
+  patch(name: string): boolean {
+    this.#check()
+    return this.#log.patch(name)
+  }
+
+  retired(name: string): void {
+    this.#check()
+    this.#log.retired(name)
   }
 
   history(limit?: number): Promise<Message[]> {
@@ -223,7 +227,9 @@ export class WorkRun {
     checkArgument(task, A_TASK, 'completed(task)')
     const taskId = typeof task === 'string' ? task : task.id
     return this.#forAuthor(
-      this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal))
+      this.#steps.whileUnderWay(async () =>
+        this.#log.noteWait(taskId, this.#host.completedTask(taskId, this.#log.taskId, this.signal))
+      )
     )
   }
 
@@ -331,6 +337,7 @@ export class WorkRun {
       const stopped = () => reject(signal.reason)
       this.#log.alarm(String(ordinal), ms, () => {
         signal.removeEventListener('abort', stopped)
+        this.#log.noteAwake(ordinal)
         resolve()
       })
       signal.addEventListener('abort', stopped, { once: true })
@@ -404,31 +411,17 @@ class RunArguments implements WorkArguments {
   readonly earlierArtifacts: EarlierArtifact[]
   readonly #tools: WorkTools
 
-  constructor(
-    {
-      taskId,
-      contextId,
-      message,
-      request,
-      input,
-      terms,
-      extensions,
-      referenceTasks,
-      unloadedTasks,
-      earlierArtifacts
-    }: WorkInput,
-    tools: WorkTools
-  ) {
-    this.taskId = taskId
-    this.contextId = contextId
-    this.message = message
-    this.request = request
-    this.input = input
-    this.terms = terms
-    this.extensions = extensions
-    this.referenceTasks = referenceTasks
-    this.unloadedTasks = unloadedTasks
-    this.earlierArtifacts = earlierArtifacts
+  constructor(given: WorkInput, tools: WorkTools) {
+    this.taskId = given.taskId
+    this.contextId = given.contextId
+    this.message = given.message
+    this.request = given.request
+    this.input = given.input
+    this.terms = given.terms
+    this.extensions = given.extensions
+    this.referenceTasks = given.referenceTasks
+    this.unloadedTasks = given.unloadedTasks
+    this.earlierArtifacts = given.earlierArtifacts
     this.#tools = tools
   }
 
@@ -460,6 +453,14 @@ class RunArguments implements WorkArguments {
 
   get step(): WorkArguments['step'] {
     return (name, run) => this.#tools.step(name, run)
+  }
+
+  get patch(): WorkArguments['patch'] {
+    return name => this.#tools.patch(name)
+  }
+
+  get retired(): WorkArguments['retired'] {
+    return name => this.#tools.retired(name)
   }
 
   get owner(): WorkArguments['owner'] {
@@ -495,6 +496,5 @@ class RunArguments implements WorkArguments {
   }
 }
 
-function notInGenerator(name: string, instead: string): TypeError {
-  return new TypeError(`${name} is for work that is a function. In a generator write: ${instead}.`)
-}
+const notInGenerator = (name: string, instead: string) =>
+  new TypeError(`${name} is for work that is a function. In a generator write: ${instead}.`)

@@ -71,8 +71,16 @@ await t.test('the cashier pays once, also in a runtime of another copy of the pa
   }
 })
 
-await t.test('the form asks for an age, then for a colour', async t => {
+await t.test('the tea shop adds a tax to new tasks', async t => {
   const { runtime } = lifeOf(t, 4)
+  const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
+  const asked = taskIn(await runtime.sendMessage(say('Assam', { taskId })))
+  t.equal(textOf(asked.status.message), 'That is 6. Shall I send it?')
+  t.strictSame(taskIn(await runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf), ['Assam for 6'])
+})
+
+await t.test('the form asks for an age, then for a colour', async t => {
+  const { runtime } = lifeOf(t, 5)
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('go')))
   t.equal(textOf(status.message), 'Age?')
   t.equal(textOf(taskIn(await runtime.sendMessage(say('7', { taskId }))).status.message), 'Colour?')
@@ -80,7 +88,7 @@ await t.test('the form asks for an age, then for a colour', async t => {
 })
 
 await t.test('the scribe takes notes', async t => {
-  const { runtime } = lifeOf(t, 5)
+  const { runtime } = lifeOf(t, 6)
   const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
   for (const note of ['one', 'two']) await runtime.sendMessage(say(note, { taskId }))
   const done = taskIn(await runtime.sendMessage(say('stop', { taskId })))
@@ -101,7 +109,7 @@ await t.test('the numbers of the guide match the code', async t => {
 })
 
 await t.test("the guide's agent reads the details of requests beside their messages", async t => {
-  const { runtime } = lifeOf(t, 7)
+  const { runtime } = lifeOf(t, 8)
   const asked = taskIn(
     await runtime.sendMessage({
       ...say('go', {}, { acceptedOutputModes: ['text/markdown'] }),

@@ -168,7 +168,7 @@ async function storeSource(
     },
     all: async function* () {
       for (const scope of await wanted())
-        yield* everyTask((since, after: TaskCursor | undefined) => pageOf(store, scope, { since }, after, signal))
+        yield* everyTask((since, after: TaskCursor | undefined) => scopePage(store, scope, { since }, after, signal))
     },
     read: async (taskId, known) => {
       for (const scope of known ? [known] : await wanted()) {
@@ -217,13 +217,14 @@ async function* tasksOf(
 ): AsyncGenerator<FoundTask, void, undefined> {
   let after: TaskCursor | undefined
   do {
-    const { tasks, next } = await pageOf(store, scope, filters, after, signal)
+    const { tasks, next } = await scopePage(store, scope, filters, after, signal)
     yield* tasks
     after = next
   } while (after)
 }
 
-async function pageOf(
+/** A page of the tasks of a scope that match. */
+export async function scopePage(
   store: StoreReader,
   scope: Scope,
   filters: Filters,

@@ -16,6 +16,7 @@ import { didYouMean } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportTasks } from './export.ts'
 import { printTasks, recordLines } from './lines.ts'
+import { printPatches } from './patches.ts'
 import { type CompleteTask, readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
 
 type Action = (args: readonly string[], io: Io) => Promise<number>
@@ -25,6 +26,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
   ['ls', (args, io) => printTasks(args, io)],
   ['show', showTask],
   ['export', exportTasks],
+  ['patches', printPatches],
   ['cancel', cancelTask]
 ])
 
@@ -37,14 +39,17 @@ const SECOND_NAMES: ReadonlyMap<string, Action> = new Map<string, Action>([
 
 /** `taskchart tasks`: lists, shows, exports and cancels the tasks of a file or of an agent. */
 export const tasksCommand: Command = {
-  usage: 'taskchart tasks ls|show|export|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
-  words: ['ls', 'show', 'export', 'cancel'],
+  usage: 'taskchart tasks ls|show|export|patches|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
+  words: ['ls', 'show', 'export', 'patches', 'cancel'],
   hasOutputForms: true,
   details: `
   ls              matching tasks, latest status first
   show TASK       everything that is known about a task
   export [TASK…]  these tasks, or all, complete: one line of JSON each, { tenant?, principal?, generation?,
                   task, events?, journal?, webhooks?, wakeAtMs?, deadlineAtMs? }
+  patches         the patches of functions and generators, and which can be retired: open tasks that run the code with
+                  each, those that run it without, and those that were opened before the patch was first met and have
+                  not been asked; only with --db. In a cluster, ask when every node has the code with the patch
   cancel TASK     cancel a task and print its new state; only with a URL
 
 Where the tasks are:
@@ -74,6 +79,12 @@ Of show and cancel:
   --output json, -o json
                   one document: the task as A2A has it
 
+Of patches:
+  --json          one line of JSON for each: { patch, with, without, unknown, canBeRetired }. "with" is a number, the
+                  others are ids of tasks
+  --output json, -o json
+                  one document: an array of these
+
 Of export:
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
                   part if the exit code is not 0
@@ -93,7 +104,7 @@ async function run([name = '', ...args]: readonly string[], io: Io): Promise<num
   if (action) return action(args, io)
   throw usageError(
     name === ''
-      ? 'Say what to do with tasks: ls, show, export or cancel.'
+      ? 'Say what to do with tasks: ls, show, export, patches or cancel.'
       : `Tasks have no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`
   )
 }

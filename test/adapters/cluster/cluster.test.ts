@@ -24,6 +24,7 @@ import {
   reply,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { createNode } from '../../../runtime/runtime.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
@@ -852,7 +853,7 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
       clock
     })
     const runtime = servedRuntime(
-      createRuntime({
+      createNode({
         agent: defineAgent({ card, work: asks }),
         store: node.store,
         cluster: node,

@@ -30,6 +30,7 @@ import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { tasksIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { patchSuite } from '../../fixtures/stores/patch-suite.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
 import { counted, transitionSuite } from '../../fixtures/stores/transition-suite.ts'
 import { contextKey, ending, opening, quiet, scope, taskIds } from '../../fixtures/stores/stored-tasks.ts'
@@ -72,6 +73,7 @@ await t.test('the suite of all engines', async t => {
     await sql('suite', 'ALTER SEQUENCE places RESTART')
     return emptied
   })
+  await patchSuite(t, () => emptiedStore(store, () => reader.scopes()))
   for (const each of await reader.scopes()) await store.erase(each)
   t.strictSame(await sql('suite', 'SELECT * FROM counters'), [], 'counts go with their tasks')
 })

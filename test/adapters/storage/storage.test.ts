@@ -30,6 +30,7 @@ import type { Store } from '../../../runtime/store/store.ts'
 import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
 import { HOSTILE } from '../../fixtures/stores/hostile-keys.ts'
 import { tasksIn } from '../../fixtures/runtime/runtime-helpers.ts'
+import { patchSuite } from '../../fixtures/stores/patch-suite.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
 import { counted, transitionSuite } from '../../fixtures/stores/transition-suite.ts'
 import {
@@ -103,6 +104,7 @@ for (const driver of DRIVERS) {
     const file = join(dir, 'tasks.db')
     const store = opened(t, file, { driver })
     await storeSuite(t, driver, () => emptied(store, file))
+    await patchSuite(t, () => emptied(store, file))
   })
 }
 

@@ -621,7 +621,7 @@ await t.test('work that differs when it runs again', async t => {
         const { status } = await reaches(life.runtime, id, 'failed')
         t.equal(
           textOf(status.message),
-          `The work did not replay as before: word 1 was ${was} and is now ${is}. Put anything non-deterministic in a step.`
+          `The work did not replay as before: word 1 was ${was} and is now ${is}. Put anything non-deterministic in a step, and new code behind work.patch.`
         )
         t.match(life.log, [{ level: 'error', message: 'the work of a task failed', details: { taskId: id } }])
       }
@@ -651,7 +651,7 @@ await t.test('work that differs when it runs again', async t => {
         const { status } = await reaches(life.runtime, id, 'failed')
         t.equal(
           textOf(status.message),
-          `The work did not replay as before: word 2 was ${kind} and is now missing. Put anything non-deterministic in a step.`
+          `The work did not replay as before: word 2 was ${kind} and is now missing. Put anything non-deterministic in a step, and new code behind work.patch.`
         )
       }
     }
