@@ -101,12 +101,17 @@ export function readOutput(values: {
   return output ?? 'text'
 }
 
-/** Whether arguments, which may be wrong, ask for JSON on stdout. */
-export function asksForJson(args: readonly string[]): boolean {
+/**
+ * Whether arguments, which may be wrong, ask for errors as JSON on stdout: by `-o json`, or by `--json` if that
+ * `isShort` for it.
+ */
+export function asksForJson(args: readonly string[], isShort: boolean): boolean {
   const options = args.includes('--') ? args.slice(0, args.indexOf('--')) : args
   return options.some(
     (arg, i) =>
-      /^(?:--json|-o=?json|--output=json)$/.test(arg) || (/^(?:-o|--output)$/.test(arg) && options[i + 1] === 'json')
+      (arg === '--json' && isShort) ||
+      /^(?:-o=?json|--output=json)$/.test(arg) ||
+      (/^(?:-o|--output)$/.test(arg) && options[i + 1] === 'json')
   )
 }
 
@@ -144,7 +149,7 @@ function checkOption({ name, rawName, value, inlineValue }: OptionToken, options
     )
   if (option.type === 'boolean' && value !== undefined) throw usageError(`${rawName} takes no value.`)
   if (option.type === 'string' && value === undefined) throw usageError(`${rawName} needs a value.`)
-  if (option.type === 'string' && !inlineValue && value?.startsWith('-')) {
+  if (option.type === 'string' && !inlineValue && value !== '-' && value?.startsWith('-')) {
     throw usageError(`${rawName} needs a value. For one that begins with a dash write ${rawName}=${value}.`)
   }
 }

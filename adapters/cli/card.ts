@@ -34,6 +34,7 @@ export const cardCommand: Command = {
   usage:
     'taskchart card URL [--api-key KEY] [--header NAME:VALUE]… [-o json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
   words: ['verify', 'sign'],
+  hasOutputForms: true,
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
   --agent-card REF, -a REF

@@ -48,6 +48,8 @@ export interface Command {
   readonly usage: string
   /** The words that may follow the name, such as `ls` and `show`. */
   readonly words?: readonly string[]
+  /** Whether `--json` is short for `-o json --stream`, so that an error is a line of JSON, too. */
+  readonly hasOutputForms?: true
   /** The rest of the help: options and results. */
   readonly details: string
   /** Resolves with the exit code. `main` reports a rejection. */
@@ -106,7 +108,7 @@ export type CliErrorCode =
   | 'A2ACLI_ERR_UNREACHABLE'
   | 'A2ACLI_ERR_USAGE'
 
-/** What a `CommandError` has besides its message. */
+/** The members of a `CommandError` besides its message. */
 export interface CommandErrorOptions {
   /** Default: that of the cause. */
   readonly exitCode?: number
@@ -114,7 +116,7 @@ export interface CommandErrorOptions {
   readonly code?: CliErrorCode
   /** Lines printed below the message, such as the stack frames of an agent's module. */
   readonly details?: string
-  /** What to do, for programs: a command, or the end of the message. */
+  /** Advice for programs: a command, or the end of the message. */
   readonly hint?: string | undefined
   readonly cause?: unknown
 }

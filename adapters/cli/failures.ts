@@ -10,7 +10,7 @@ export interface Failure {
   /** A2A's name of the error, such as `TaskNotFoundError`, or else one of a2a-cli. */
   readonly code: string
   readonly message: string
-  /** What to do, or `null`. */
+  /** Advice, such as a command; `null` for none. */
   readonly hint: string | null
   /** The number that the agent sent: of JSON-RPC, HTTP or gRPC. `null` if the error is not the agent's. */
   readonly a2aCode: number | null
@@ -59,8 +59,8 @@ const SORTS: Readonly<Partial<Record<ErrorCode, Sort>>> = {
 function sortOfA2A(error: A2AError): Sort {
   if (isMissingCard(error)) return sort(EXIT.unreachable, 'A2ACLI_ERR_CARD_NOT_FOUND')
   const { code } = error
-  if (ERRORS[code].code > -32_000) return SORTS[code] ?? INTERNAL
-  return SORTS[code] ?? { exitCode: EXIT.error, code: `${code.replace(/Error$/, '')}Error` }
+  const named = { exitCode: EXIT.error, code: `${code.replace(/Error$/, '')}Error` }
+  return SORTS[code] ?? (ERRORS[code].code > -32_000 ? INTERNAL : named)
 }
 
 /** The number of the agent's own error, which is the last of the causes. */

@@ -43,7 +43,7 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
     return EXIT.ok
   } catch (error) {
     const failure = io.signal.aborted ? stoppedFailure(error) : report(error, command, io)
-    if (asksForJson(argv)) io.stdout.write(jsonLine(envelopeOf(failure)))
+    if (asksForJson(argv, command?.hasOutputForms ?? false)) io.stdout.write(jsonLine(envelopeOf(failure)))
     return failure.exitCode
   }
 }

@@ -265,6 +265,11 @@ function withParameters(client: AgentClient, serviceParameters: Readonly<Record<
   })
 }
 
+/** Whether an argument names an agent: a URL, a host, or a file with a card. */
+export function isAgentPlace(text: string): boolean {
+  return isUrl(text) || BARE_HOST.test(text) || text.endsWith('.json')
+}
+
 /** A host without a scheme: `localhost:4242`, `agent.example`. */
 const BARE_HOST = /^(?:localhost|[\w-]+(?:\.[\w-]+)+|[\w-]+(?=:\d)|\[[\da-f:]+\])(?::\d{1,5})?(?=\/|$)/i
 
@@ -277,13 +282,14 @@ export async function findAgent(place: string, cwd: string): Promise<{ readonly 
   if (isUrl(place)) return { url: place }
   const text = await readFile(resolve(cwd, place), 'utf8').catch(() => undefined)
   if (text !== undefined) return cardInFile(text, place)
-  if (place.endsWith('.json'))
+  const [host = ''] = BARE_HOST.exec(place) ?? []
+  const isFile = place.endsWith('.json') && (host === '' || host === place)
+  if (isFile)
     throw new CommandError(`There is no file ${place}.`, {
       exitCode: EXIT.unreachable,
       code: 'A2ACLI_ERR_CARD_NOT_FOUND'
     })
-  const [host] = BARE_HOST.exec(place) ?? []
-  if (host === undefined) return { url: place }
+  if (host === '') return { url: place }
   return { url: `${isPlainHost(host.replace(/:\d+$/, '')) ? 'http' : 'https'}://${place}` }
 }
 
@@ -296,7 +302,7 @@ function cardInFile(text: string, place: string): { url: string; card: object } 
       if (isObject(first) && typeof first.url === 'string') return { url: hostAddress(first.url), card }
     }
   } catch {
-    // What is neither JSON nor a URL is no card.
+    // The file is refused as other JSON is.
   }
   throw new CommandError(`${place} has no agent card that names the URL of an interface.`, {
     code: 'A2ACLI_ERR_CARD_INVALID'

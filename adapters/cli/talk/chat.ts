@@ -338,7 +338,7 @@ const OPTIONS = {
   new: { type: 'boolean', default: false },
   out: { type: 'string' },
   ...ACCESS_OPTIONS,
-  binding: { type: 'string' },
+  binding: { type: 'string', multiple: true },
   'exit-status': { type: 'boolean', default: false }
 } as const
 
@@ -348,8 +348,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     positionals: [url]
   } = readArguments(args, OPTIONS, ['URL'])
   const { new: isNew, out, binding, 'exit-status': hasExitStatus } = values
-  const bindings = binding === undefined ? undefined : [binding]
-  const place = { url, out, access: readAccess(values, io.env), bindings, hasExitStatus }
+  const place = { url, out, access: readAccess(values, io.env), bindings: binding, hasExitStatus }
   const memory = new ContextMemory(contextFolder(io.env), url)
   const last = isNew ? undefined : await memory.read()
   return withAgent(place, io, client => new ChatLoop(client, place, memory, io).run(last))

@@ -18,6 +18,7 @@ import {
   type CallValues,
   type AgentPlace,
   connectTo,
+  isAgentPlace,
   readPlaceOfAgent,
   withinTimeout
 } from '../talk/agent-connection.ts'
@@ -99,7 +100,8 @@ export function readPlace(
   const isUrlFirst = first !== undefined && isUrl(first)
   if (values.db !== undefined && isUrlFirst) throw usageError('URL and --db FILE exclude each other. Give one of them.')
   if (values.db !== undefined) return { place: { ...values, db: values.db }, rest: positionals }
-  if (isUrlFirst || values['agent-card'] !== undefined || values.endpoint !== undefined) {
+  const isPlaceFirst = first !== undefined && isAgentPlace(first)
+  if (isPlaceFirst || values['agent-card'] !== undefined || values.endpoint !== undefined) {
     const { place: agent, rest } = readPlaceOfAgent(values, positionals, env)
     return { place: { ...values, agent }, rest }
   }

@@ -41,6 +41,7 @@ const SECOND_NAMES: ReadonlyMap<string, Action> = new Map<string, Action>([
 export const tasksCommand: Command = {
   usage: 'taskchart tasks ls|show|export|patches|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
   words: ['ls', 'show', 'export', 'patches', 'cancel'],
+  hasOutputForms: true,
   details: `
   ls              matching tasks, latest status first
   show TASK       everything that is known about a task
