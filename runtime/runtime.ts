@@ -170,6 +170,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     scheduler,
     schedulesAll: tenants.listed !== undefined || authenticate !== undefined,
     extensions,
+    versions: settings.versions,
     refused: refusedOperations(capabilities)
   })
   const health = () => healthOf({ state, store, clock })

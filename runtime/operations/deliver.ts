@@ -148,14 +148,15 @@ export function generationMismatch(taskId: string): A2AError {
 /** Delivers out-of-band data to a task that waits for an authorization (§7.6.1), and answers with the task. */
 export async function deliverAuthorization(
   services: OperationServices,
-  { params, scope, connection, reliable, signal }: Admitted<GetTaskRequest>,
+  call: Admitted<GetTaskRequest>,
   data: unknown
 ): Promise<Task> {
+  const { params, scope, connection, signal } = call
   const request: GivenAuthorization = { scope, taskId: params.id, data: jsonOf(data) }
   const refusedIn = await runOnOwner(services, AUTHORIZED, request, { connection, signal })
   const stored = await readTaskOrThrow(services.store, scope, params.id, {})
   if (refusedIn !== null) throw authorizationNotAwaited(params.id, refusedIn)
-  return toWireTask(stored, reliable)
+  return toWireTask(stored, call)
 }
 
 /** An authorization for a task; `data` is JSON. */

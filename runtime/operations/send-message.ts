@@ -63,7 +63,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
     const stored = known
       ? projectTask(known, configuration)
       : await whole(services, outcome, configuration, call.budget)
-    return { task: toWireTask(stored, call.reliable) }
+    return { task: toWireTask(stored, call) }
   } finally {
     tail.end()
   }
@@ -86,7 +86,7 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
     call.onGeneration?.(stored.generation)
     tail.until(endsStream).startAfter(stored.generation)
     if (isReplyEnd(stored.task.status.state)) tail.end()
-    return { first: { task: toWireTask(stored, call.reliable) }, following: { tail, call } }
+    return { first: { task: toWireTask(stored, call) }, following: { tail, call } }
   } catch (error) {
     tail.end()
     throw error
@@ -122,7 +122,7 @@ function routeOnce(
   shard: number | undefined
 ): Promise<MessageOutcome> {
   const { clock, limits, deduplicate } = services
-  const { params, scope, connection, conditions, key, reliable, extensions, trace, signal, waits } = call
+  const { params, scope, connection, conditions, key, isOnce, extensions, trace, signal, waits } = call
   const { message } = params
   const options = {
     ifGeneration: conditions.ifGenerationMatch,
@@ -136,7 +136,7 @@ function routeOnce(
     shard
   }
   if (key) return routeByKey(services, scope, message, key, options)
-  if (!reliable && !deduplicate) return routeMessage(services, scope, message, options)
+  if (!isOnce && !deduplicate) return routeMessage(services, scope, message, options)
   const send = deduplicationKeyOf(message, clock.now(), limits.dedupeWindowMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...options, send }))
 }

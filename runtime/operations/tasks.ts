@@ -37,15 +37,15 @@ export function getTask(services: OperationServices, call: Admitted<GetTaskReque
  * Reads a task in one promise: with a function for each step, GetTask allocates 1.3 kB more (Node 24; `npm run bench --
  * --only get`).
  */
-function read(
-  { store }: OperationServices,
-  { params: { id, historyLength }, scope, reliable, budget }: Admitted<GetTaskRequest>
-): Promise<Task> {
+function read({ store }: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
+  const {
+    params: { id, historyLength },
+    scope,
+    budget
+  } = call
   return store.readTask(scope, id, { historyLength, within: LARGE_BYTES }).then(stored => {
-    if (stored && !stored.large) return toWireTask(stored, reliable)
-    return completedOrThrow(store, scope, id, stored, { historyLength }, budget).then(whole =>
-      toWireTask(whole, reliable)
-    )
+    if (stored && !stored.large) return toWireTask(stored, call)
+    return completedOrThrow(store, scope, id, stored, { historyLength }, budget).then(whole => toWireTask(whole, call))
   })
 }
 
@@ -53,7 +53,7 @@ function read(
  * CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1).
  */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, connection, conditions, keyToCancel, reliable, budget, signal } = call
+  const { params, scope, connection, conditions, keyToCancel, budget, signal } = call
   const taskId = (keyToCancel && (await withdrawByKey(services, call, keyToCancel))) ?? params.id
   const { ifGenerationMatch: ifGeneration } = conditions
   const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
@@ -62,7 +62,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   // Not canceled: the task had ended, before or during this call.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw generationMismatch(taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
-  return toWireTask(stored, reliable)
+  return toWireTask(stored, call)
 }
 
 /** A task to be canceled. */
@@ -106,7 +106,7 @@ export async function subscribeToTask(
   services: OperationServices,
   call: Admitted<SubscribeToTaskRequest>
 ): Promise<OpenedStream> {
-  const { params, scope, conditions, reliable, onGeneration, budget, signal } = call
+  const { params, scope, conditions, onGeneration, budget, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = new TaskTail(services, scope, taskId, { signal })
@@ -120,7 +120,7 @@ export async function subscribeToTask(
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
       onGeneration?.(generation)
       tail.startAfter(generation)
-      return { first: { task: toWireTask(stored, reliable) }, following }
+      return { first: { task: toWireTask(stored, call) }, following }
     }
     if (afterGeneration > generation) throw aheadOfTask(generation)
     tail.startAfter(afterGeneration, generation)
@@ -237,8 +237,9 @@ const AT_ONCE_BYTES = LARGE_BYTES / 2
  */
 export async function listTasks(
   { store }: OperationServices,
-  { params, scope, reliable, budget }: Admitted<ListTasksRequest>
+  call: Admitted<ListTasksRequest>
 ): Promise<ListTasksResponse> {
+  const { params, scope, budget } = call
   const {
     contextId,
     status: state,
@@ -269,7 +270,7 @@ export async function listTasks(
     whole.push(...read.flatMap(stored => stored ?? []))
   }
   return {
-    tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...toWireTask(stored, reliable) })),
+    tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...toWireTask(stored, call) })),
     nextPageToken: next ? pageToken(next, scope, filters) : '',
     pageSize,
     totalSize: total

@@ -1,5 +1,6 @@
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { type NativeVersion, NEXT_VERSION } from '../../machines/protocol/versions.ts'
 import type { Budget } from '../access/call-context.ts'
 import { memoizePerTick, roundEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
@@ -13,10 +14,16 @@ export type { ReadResult } from './task-tail.ts'
 /** How many events of a stream are sent in one round of the event loop, before other work. */
 export const EVENTS_PER_ROUND = 32
 
-/** Options of a call for the events of its stream. */
-interface StreamOptions {
-  /** Whether events have their generation in metadata. */
+/** The form of a call's tasks and events. */
+export interface WireForm {
+  /** In 1.1 they have their generation as a member. */
+  readonly version: NativeVersion
+  /** Whether they have their generation in metadata: with the reliability extension. */
   readonly reliable: boolean
+}
+
+/** Options of a call for the events of its stream. */
+interface StreamOptions extends WireForm {
   /** Called with the generation of each event, just before the stream gives it. */
   readonly onGeneration: ((generation: number) => void) | undefined
 }
@@ -61,7 +68,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       const { tail, call } = this.#following
       await tail.each(event => {
         call.onGeneration?.(event.generation)
-        return see(toWireEvent(event, call.reliable))
+        return see(toWireEvent(event, call))
       })
     } catch (error) {
       throw this.#failure(error)
@@ -121,7 +128,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       const more = event ? undefined : tail.more()
       if (event) {
         call.onGeneration?.(event.generation)
-        return { done: false, value: toWireEvent(event, call.reliable) }
+        return { done: false, value: toWireEvent(event, call) }
       }
       if (!more) return OVER
       await more
@@ -148,28 +155,45 @@ export async function eachOf(
   }
 }
 
-/** A stored task in wire form; with the reliability extension, its metadata has the generation. */
-export function toWireTask({ task, generation }: StoredTask, showsGeneration: boolean): Task {
-  return showsGeneration ? { ...task, metadata: withGeneration(task.metadata, generation) } : task
+/** A stored task in wire form. */
+export function toWireTask({ task, generation }: StoredTask, { version, reliable }: WireForm): Task {
+  const shown = reliable ? { ...task, metadata: withGeneration(task.metadata, generation) } : task
+  return version === NEXT_VERSION ? { ...shown, generation: String(generation) } : shown
 }
 
-/** An event in wire form: one shared object for all streams with the extension, and one for all without. */
-export function toWireEvent(event: TaskEvent, showsGeneration: boolean): StreamResponse {
-  return showsGeneration ? numbered(event) : event.update
+/** An event in wire form: one shared object for all streams with this form. */
+export function toWireEvent(event: TaskEvent, { version, reliable }: WireForm): StreamResponse {
+  if (version === NEXT_VERSION) return reliable ? numberedTwice(event) : numbered(event)
+  return reliable ? numberedInMetadata(event) : event.update
 }
 
-const numbered = memoizePerTick(({ update, generation }: TaskEvent): StreamResponse => {
+const numbered = memoizePerTick(({ update, generation }: TaskEvent) =>
+  withMembers(update, () => ({ generation: String(generation) }))
+)
+
+const numberedInMetadata = memoizePerTick(({ update, generation }: TaskEvent) =>
+  withMembers(update, metadata => ({ metadata: withGeneration(metadata, generation) }))
+)
+
+const numberedTwice = memoizePerTick(({ update, generation }: TaskEvent) =>
+  withMembers(update, metadata => ({
+    metadata: withGeneration(metadata, generation),
+    generation: String(generation)
+  }))
+)
+
+/** A copy of an update with other members, made of its metadata. */
+function withMembers(
+  update: TaskEvent['update'],
+  members: (metadata: Record<string, unknown> | undefined) => Pick<Task, 'generation' | 'metadata'>
+): StreamResponse {
   if ('statusUpdate' in update) {
     const { statusUpdate } = update
-    return {
-      statusUpdate: Object.assign({}, statusUpdate, { metadata: withGeneration(statusUpdate.metadata, generation) })
-    }
+    return { statusUpdate: Object.assign({}, statusUpdate, members(statusUpdate.metadata)) }
   }
   const { artifactUpdate } = update
-  return {
-    artifactUpdate: Object.assign({}, artifactUpdate, { metadata: withGeneration(artifactUpdate.metadata, generation) })
-  }
-})
+  return { artifactUpdate: Object.assign({}, artifactUpdate, members(artifactUpdate.metadata)) }
+}
 
 function withGeneration(metadata: Record<string, unknown> | undefined, generation: number): Record<string, unknown> {
   return { ...metadata, [RELIABILITY_EXTENSION]: { generation } }

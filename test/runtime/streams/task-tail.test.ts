@@ -251,7 +251,7 @@ await t.test('a consumed stream ends with its reader, and maps its errors like i
       't'
     )
   for (const enough of [true, false]) {
-    const following = { tail: tail(), call: { reliable: false, onGeneration: undefined } }
+    const following = { tail: tail(), call: { version: '1.0' as const, reliable: false, onGeneration: undefined } }
     const stream = new TaskStream(() => (enough ? { first, following } : { first }), failure)
     const seen: object[] = []
     await eachOf(stream, told => (seen.push(told), enough ? false : undefined))
