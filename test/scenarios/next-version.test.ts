@@ -314,7 +314,7 @@ await t.test('live input is refused as unsupported in 1.1, and does not exist in
   const post = async (path: string, version: string, body: object) => {
     const headers = { 'content-type': 'application/json', 'a2a-version': version }
     const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-    return { status: answer.status, body: (await answer.json()) }
+    return { status: answer.status, body: await answer.json() }
   }
   const live = { jsonrpc: '2.0', id: 1, method: 'SendLiveMessage', params: {} }
   t.match(await post('/', '1.1', live), {
