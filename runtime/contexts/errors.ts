@@ -4,7 +4,7 @@ import type { Budget } from '../access/call-context.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ReadOptions, Store, StoredTask } from '../store/store.ts'
-import { loadWholeTask, LARGE_BYTES, type WholeTaskReader } from '../streams/task-stream.ts'
+import { firstRead, loadWholeTask, type WholeTaskReader } from '../streams/task-stream.ts'
 
 /** The error for calls that wait for a context that stops. */
 export const CONTEXT_STOPPED = new A2AError(
@@ -97,13 +97,13 @@ export async function readWholeOrThrow(
     store,
     scope,
     taskId,
-    await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES }),
+    await store.readTask(scope, taskId, firstRead(options)),
     options,
     budget
   )
 }
 
-/** The whole of a task that was read `within` LARGE_BYTES. Throws TaskNotFound. */
+/** The whole of a task that was read with `firstRead(options)`. Throws TaskNotFound. */
 export async function completedOrThrow(
   store: WholeTaskReader,
   scope: Scope,

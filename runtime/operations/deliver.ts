@@ -6,12 +6,12 @@ import type { CallContext } from '../access/call-context.ts'
 import { LOST_RACE, Turn } from '../commits/commit-pipeline.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { LiveContext } from '../contexts/context.ts'
-import { readTaskOrThrow } from '../contexts/errors.ts'
+import { readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { OutsideEvent, EventOptions, Refusal } from '../contexts/external-events.ts'
 import { jsonLoss } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, TaskRow } from '../store/store.ts'
-import { toWireTask } from '../streams/task-stream.ts'
+import { readOptionsFor, toWireTask } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OwnerCallName, ShardSelector } from './cluster.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -154,7 +154,7 @@ export async function deliverAuthorization(
   const { params, scope, connection, signal } = call
   const request: GivenAuthorization = { scope, taskId: params.id, data: jsonOf(data) }
   const refusedIn = await runOnOwner(services, AUTHORIZED, request, { connection, signal })
-  const stored = await readTaskOrThrow(services.store, scope, params.id, {})
+  const stored = await readWholeOrThrow(services.store, scope, params.id, readOptionsFor(call))
   if (refusedIn !== null) throw authorizationNotAwaited(params.id, refusedIn)
   return toWireTask(stored, call)
 }

@@ -153,6 +153,11 @@ export interface ReadOptions {
   readonly historyLength?: number | undefined
   readonly artifacts?: boolean
   /**
+   * Adds the timeline, with at most this many entries, the latest, and the generations of artifacts. It is for
+   * `readWhole` alone: engines ignore it. Default: neither.
+   */
+  readonly timelineLength?: number | undefined
+  /**
    * Omits artifacts and history of a task with more bytes than this, to be read in pieces. In a list, of those that do
    * not fit together with earlier ones. Default: no limit.
    */

@@ -1,3 +1,5 @@
+import * as sdk from '@a2a-js/sdk'
+import { A2AService } from '@a2a-js/sdk/server/grpc'
 import * as grpcJs from '@grpc/grpc-js'
 import t, { type Test } from 'tap'
 import type { WireCaller, WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
@@ -8,8 +10,10 @@ import { serve } from '../../adapters/serve/serve.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { inputRequired } from '../../runtime/index.ts'
+import type { WebhookSender } from '../../runtime/ports/webhook-sender.ts'
 import type { RuntimeOptions } from '../../runtime/runtime-options.ts'
 import { byName } from '../conformance/column.ts'
 import { nextGrpcCaller, refusalIn } from '../fixtures/protocol/grpc-next.ts'
@@ -378,4 +382,118 @@ await t.test('a call in process has the version that it names, and 1.0 without o
   t.type(taskOf(await runtime.sendMessage(say('x'), { version: '1.1.0' })).generation, 'string')
   const other = start(t, { work: echo })
   t.match(await refusal(other.runtime.sendMessage(say('x'), { version: '1.1' })), { code: 'VersionNotSupported' })
+})
+
+/** What a script of requests of 1.0 gets over every binding, as bytes, from an agent that speaks these versions. */
+async function answersIn10(t: Test, versions: readonly NativeVersion[]): Promise<string[]> {
+  let ids = 0
+  const { origin, grpcAddress, open, runtime } = await served(t, ASKING, {
+    versions,
+    ids: () => `id-${(ids += 1)}`
+  })
+  const answers: string[] = []
+  let sent = 0
+  const message = (more: object = {}) => ({
+    message: { messageId: `m-${(sent += 1)}`, role: 'ROLE_USER', parts: [{ text: 'red' }], ...more }
+  })
+  const post = async (path: string, body: object, method = 'POST') => {
+    const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' }
+    const answer = await fetch(`${origin}${path}`, {
+      method,
+      headers,
+      ...(method === 'POST' && { body: JSON.stringify(body) })
+    })
+    const { date: _, ...kept } = Object.fromEntries(answer.headers)
+    answers.push(JSON.stringify([answer.status, kept, await answer.text()]))
+  }
+  const rpc = (method: string, params: object) => post('/', { jsonrpc: '2.0', id: 1, method, params })
+  const { raw } = open('WebSocket', { version: '1.0' })
+  const frame = async (method: string, params: object) => {
+    answers.push(
+      JSON.stringify(await raw?.(JSON.stringify({ jsonrpc: '2.0', id: `f-${answers.length}`, method, params })))
+    )
+  }
+  const client = new grpcJs.Client(grpcAddress, grpcJs.credentials.createInsecure())
+  t.teardown(() => client.close())
+  const base64 = (bytes: Buffer) => bytes.toString('base64')
+  const call = (method: string, params: object, bytes: (params: object) => Buffer) =>
+    new Promise<void>(resolve => {
+      const metadata = new grpcJs.Metadata()
+      metadata.set('a2a-version', '1.0')
+      client.makeUnaryRequest(`/lf.a2a.v1.A2AService/${method}`, bytes, base64, params, metadata, (error, value) => {
+        answers.push(error ? `${error.code} ${error.details}` : JSON.stringify(value))
+        resolve()
+      })
+    })
+  const { sendMessage, getTask, listTasks, cancelTask } = A2AService
+  const codecs: Readonly<Record<string, (params: object) => Buffer>> = {
+    SendMessage: params => sendMessage.requestSerialize(sdk.SendMessageRequest.fromJSON(params)),
+    GetTask: params => getTask.requestSerialize(sdk.GetTaskRequest.fromJSON(params)),
+    ListTasks: params => listTasks.requestSerialize(sdk.ListTasksRequest.fromJSON(params)),
+    CancelTask: params => cancelTask.requestSerialize(sdk.CancelTaskRequest.fromJSON(params))
+  }
+  const rest = (method: string, params: Readonly<Record<string, unknown>>) =>
+    method === 'SendMessage'
+      ? post('/message:send', params)
+      : method === 'CancelTask'
+        ? post(`/tasks/${String(params['id'])}:cancel`, {})
+        : post(`/tasks${params['id'] === undefined ? '?includeArtifacts=true' : `/${String(params['id'])}`}`, {}, 'GET')
+  for (const ask of [
+    rpc,
+    rest,
+    frame,
+    (method: string, params: object) => call(method, params, codecs[method] as never)
+  ]) {
+    await ask('SendMessage', message({ contextId: 'c' }))
+    const { tasks } = await runtime.listTasks({ pageSize: 1 })
+    const id = tasks[0]?.id ?? ''
+    await ask('GetTask', { id })
+    await ask('SendMessage', message({ taskId: id }))
+    await ask('GetTask', { id, historyLength: 1, timelineLength: 'x' })
+    await ask('ListTasks', { includeArtifacts: true })
+    await ask('CancelTask', { id })
+    await ask('GetTask', { id: 'nobody' })
+    await ask('SendMessage', message({ taskId: id }))
+  }
+  for (const path of ['/message:stream', '/tasks/id-1:subscribe', '/live']) await post(path, message())
+  await rpc('SendStreamingMessage', message())
+  await rpc('SendLiveMessage', {})
+  return answers
+}
+
+await t.test('every answer of 1.0 is byte for byte the same beside 1.1, over every binding', async t => {
+  const [alone, beside] = [await answersIn10(t, ['1.0']), await answersIn10(t, ['1.0', '1.1'])]
+  t.ok(alone.length > 30)
+  t.strictSame(beside, alone)
+  t.match(alone.join(), 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a webhook gets the form of the version in which it was registered', async t => {
+  const bodies: { url: string; event: object }[] = []
+  const push: WebhookSender = {
+    faultOf: async () => undefined,
+    async post({ url, body }) {
+      bodies.push({ url, event: JSON.parse(body) as object })
+      return { status: 200 }
+    }
+  }
+  const { runtime } = start(t, ASKING, { versions: ['1.0', '1.1'], push })
+  const { id: taskId } = taskOf(await runtime.sendMessage(say('go')))
+  for (const version of ['1.0', '1.1'])
+    await runtime.createTaskPushNotificationConfig({ taskId, url: `https://${version}.example/` }, { version })
+  const webhook = { taskPushNotificationConfig: { url: 'https://sent.example/' } }
+  await runtime.sendMessage(say('red', { taskId }, webhook), { version: '1.1' })
+  const told = (host: string) =>
+    bodies.flatMap(({ url, event }) => (url.includes(host) ? (Object.values(event) as Task[]) : []))
+  await until(() =>
+    ['1.0', '1.1', 'sent'].every(host => told(host).some(({ status }) => status?.state === 'TASK_STATE_COMPLETED'))
+  )
+  t.strictSame(
+    told('1.0').map(({ generation }) => generation),
+    told('1.0').map(() => undefined)
+  )
+  for (const host of ['1.1', 'sent']) {
+    const generations = told(host).map(({ generation }) => Number(generation))
+    t.ok(generations.length > 1 && generations.every(generation => generation > 1), host)
+  }
 })

@@ -11,7 +11,7 @@ import { type AtStep, OPENING } from './chart-run.ts'
 import { type DriverAccess, createTestClient, type Manner } from './drivers.ts'
 import type { TestClient } from './official-caller.ts'
 import type { WorkDouble } from './stub-actors.ts'
-import { agreeing, type Interlude, newDisk, openingMessage, World } from './world.ts'
+import { agreeing, type Interlude, newDisk, openingMessage, World, type WorldChanges } from './world.ts'
 
 /** Walks one path through a runtime. Rejects with PathError at the first unexpected step. */
 export async function walk(
@@ -19,9 +19,10 @@ export async function walk(
   cast: WorkDouble,
   path: Path,
   { interlude, disk = 'memory', ...access }: Manner,
-  at: AtStep = () => {}
+  at: AtStep = () => {},
+  changes: WorldChanges = {}
 ): Promise<void> {
-  const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
+  const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk), changes)
   const caller = await createTestClient(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
   try {

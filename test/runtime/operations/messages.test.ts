@@ -341,7 +341,8 @@ await t.test("the settings have the servers' limits, and only the given options"
     'ownerOf',
     'rejected',
     'scheduler',
-    'unfinished'
+    'unfinished',
+    'versions'
   ])
   t.equal(runtime.settings.limits.bufferedEvents, 64)
   const given = {
