@@ -1,57 +1,17 @@
-import * as sdk from '@a2a-js/sdk'
-import { A2AService } from '@a2a-js/sdk/server/grpc'
 import * as grpcJs from '@grpc/grpc-js'
-import t, { type Test } from 'tap'
-import type { WireCaller, WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
-import { jsonRpcCaller, restCaller } from '../../adapters/conformance/callers/http-callers.ts'
-import { webSocketCaller } from '../../adapters/conformance/callers/websocket-caller.ts'
-import { grpc } from '../../adapters/grpc/index.ts'
-import { serve } from '../../adapters/serve/serve.ts'
+import t from 'tap'
+import type { WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { NativeVersion } from '../../machines/protocol/versions.ts'
-import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
-import { inputRequired } from '../../runtime/index.ts'
-import type { WebhookSender } from '../../runtime/ports/webhook-sender.ts'
-import type { RuntimeOptions } from '../../runtime/runtime-options.ts'
-import { byName } from '../conformance/column.ts'
-import { nextGrpcCaller, refusalIn } from '../fixtures/protocol/grpc-next.ts'
-import { echo, steeredWork } from '../fixtures/runtime/agents.ts'
-import { refusal, say, start, textOf, until } from '../fixtures/runtime/runtime-helpers.ts'
 
-const DOORS = ['JSON-RPC', 'REST', 'WebSocket', 'gRPC'] as const
-type Door = (typeof DOORS)[number]
+import { byName } from '../conformance/column.ts'
+import { refusalIn } from '../fixtures/protocol/grpc-next.ts'
+import { echo, steeredWork } from '../fixtures/runtime/agents.ts'
+import { refusal, say, start, until } from '../fixtures/runtime/runtime-helpers.ts'
+import { ASKING, DOORS, serveNext, taskOf } from '../fixtures/servers/next-version.ts'
 
 const MEMBER_ERROR = 'must be a whole number from 0 to 9223372036854775807'
-
-/** Asks a question, and completes with an answer. */
-const ASKING: Partial<AgentDefinition> = {
-  async work({ ask }) {
-    return { artifact: textOf(await ask(inputRequired('Which color?'))) ?? '' }
-  }
-}
-
-/** Serves an agent that speaks both versions over every binding, until the test ends. */
-async function served(t: Test, definition: Partial<AgentDefinition> = {}, options: Partial<RuntimeOptions> = {}) {
-  const started = start(t, { work: echo, ...definition }, { versions: ['1.0', '1.1'], ...options })
-  const at = await serve(started.runtime, { port: 0, grpc: grpc({ port: 0 }) })
-  t.teardown(() => at.close())
-  const grpcAddress = at.interfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url ?? ''
-  const { origin, host } = new URL(at.url)
-  const open = (door: Door, terms: WireParameters = { version: '1.1' }): WireCaller => {
-    if (door === 'gRPC') return nextGrpcCaller(t, grpcAddress, terms)
-    const caller =
-      door === 'JSON-RPC'
-        ? jsonRpcCaller(`${origin}/`, terms)
-        : door === 'REST'
-          ? restCaller(origin, terms)
-          : webSocketCaller(`ws://${host}/`, terms)
-    t.teardown(() => caller.close())
-    return caller
-  }
-  return { ...started, at, origin, grpcAddress, open }
-}
 
 /** What was refused: its code, and the fields with what is wrong. */
 async function refused(call: Promise<unknown>): Promise<{ code: unknown; fields: readonly unknown[]; text: string }> {
@@ -62,10 +22,8 @@ async function refused(call: Promise<unknown>): Promise<{ code: unknown; fields:
   return { code: error?.code, fields: error?.fields ?? [], text: String(error?.message) }
 }
 
-const taskOf = (result: unknown) => (result as { task: Task }).task
-
 await t.test('a task and each of its events have their generation over every binding', async t => {
-  const { open } = await served(t)
+  const { open } = await serveNext(t)
   for (const door of DOORS) {
     const caller = open(door)
     const task = taskOf((await caller.call('SendMessage', say('a boat'))).result)
@@ -91,7 +49,7 @@ await t.test('a task and each of its events have their generation over every bin
 })
 
 await t.test('in 1.0 nothing has a generation, also beside 1.1', async t => {
-  const { open } = await served(t)
+  const { open } = await serveNext(t)
   for (const door of ['JSON-RPC', 'REST', 'WebSocket', 'gRPC'] as const) {
     const caller = open(door, { version: '1.0' })
     const { result } = await caller.call('SendMessage', say('a boat'))
@@ -103,7 +61,7 @@ await t.test('in 1.0 nothing has a generation, also beside 1.1', async t => {
 
 await t.test('a read with currentGeneration waits until the task has passed it', async t => {
   const { work, run } = steeredWork()
-  const { open } = await served(t, { work })
+  const { open } = await serveNext(t, { work })
   let runs = 0
   for (const door of DOORS) {
     for (const version of ['1.0', '1.1']) {
@@ -126,7 +84,7 @@ await t.test('a read with currentGeneration waits until the task has passed it',
 })
 
 await t.test('a message with ifGenerationMatch is refused if the task has another generation', async t => {
-  const { open } = await served(t, ASKING)
+  const { open } = await serveNext(t, ASKING)
   for (const door of DOORS) {
     for (const version of ['1.0', '1.1']) {
       const caller = open(door, { version })
@@ -145,7 +103,7 @@ await t.test('a message with ifGenerationMatch is refused if the task has anothe
 })
 
 await t.test('a message with ifGenerationMatch that is sent again gets its first answer', async t => {
-  const { open, runtime } = await served(t, ASKING)
+  const { open, runtime } = await serveNext(t, ASKING)
   for (const door of DOORS) {
     const caller = open(door)
     const { id, generation = '' } = taskOf((await caller.call('SendMessage', say('go'))).result)
@@ -164,7 +122,7 @@ await t.test('a message with ifGenerationMatch that is sent again gets its first
 })
 
 await t.test('a generation that is negative or no int64 is refused, and so is a negative length', async t => {
-  const { open, runtime } = await served(t)
+  const { open, runtime } = await serveNext(t)
   const { id } = taskOf(await runtime.sendMessage(say('a boat')))
   for (const door of DOORS) {
     const caller = open(door)
@@ -193,7 +151,7 @@ await t.test('a generation that is negative or no int64 is refused, and so is a 
 })
 
 await t.test('a condition as a member and as a service parameter has to be the same', async t => {
-  const { open } = await served(t, ASKING)
+  const { open } = await serveNext(t, ASKING)
   for (const door of DOORS) {
     const caller = open(door)
     const { id, generation = '' } = taskOf((await caller.call('SendMessage', say('go'))).result)
@@ -228,7 +186,7 @@ await t.test('a condition as a member and as a service parameter has to be the s
 })
 
 await t.test('the members of 1.1 in a request of 1.0 are ignored by an agent that speaks only 1.0', async t => {
-  const { open } = await served(t, ASKING, { versions: ['1.0'] })
+  const { open } = await serveNext(t, ASKING, { versions: ['1.0'] })
   for (const door of DOORS) {
     const caller = open(door, { version: '1.0' })
     const { id } = taskOf((await caller.call('SendMessage', say('go'))).result)
@@ -240,7 +198,7 @@ await t.test('the members of 1.1 in a request of 1.0 are ignored by an agent tha
 })
 
 await t.test('an agent that speaks only 1.0 refuses 1.1, and lists what it speaks', async t => {
-  const { open } = await served(t, {}, { versions: ['1.0'] })
+  const { open } = await serveNext(t, {}, { versions: ['1.0'] })
   for (const door of DOORS) {
     const error = await refused(
       open(door, { version: door === 'WebSocket' ? '1.0' : '1.1' }).call('ListTasks', {}, { version: '1.1' })
@@ -251,7 +209,7 @@ await t.test('an agent that speaks only 1.0 refuses 1.1, and lists what it speak
 })
 
 await t.test('an agent that speaks both refuses another version, and lists both', async t => {
-  const { open, origin } = await served(t)
+  const { open, origin } = await serveNext(t)
   for (const door of DOORS) {
     const caller = open(door, { version: door === 'WebSocket' ? '1.1' : '2.0' })
     t.match(
@@ -265,7 +223,11 @@ await t.test('an agent that speaks both refuses another version, and lists both'
 })
 
 await t.test('the card lists the interfaces of 1.1 first, and those of 1.0 at the same URLs', async t => {
-  const { at, origin, runtime } = await served(t, { extendedCard: { description: 'More.' } }, { authenticate: byName })
+  const { at, origin, runtime } = await serveNext(
+    t,
+    { extendedCard: { description: 'More.' } },
+    { authenticate: byName }
+  )
   const listed = at.interfaces.map(({ protocolBinding, protocolVersion, url }) => ({
     protocolBinding,
     protocolVersion,
@@ -292,7 +254,7 @@ await t.test('the card lists the interfaces of 1.1 first, and those of 1.0 at th
 })
 
 await t.test('a tenant is named in the interfaces of both versions', async t => {
-  const { origin } = await served(t, {}, { tenants: { blue: {} } })
+  const { origin } = await serveNext(t, {}, { tenants: { blue: {} } })
   const card = (await (await fetch(`${origin}/.well-known/agent-card.json`)).json()) as AgentCard
   t.strictSame(
     card.supportedInterfaces
@@ -306,7 +268,7 @@ await t.test('a tenant is named in the interfaces of both versions', async t => 
 })
 
 await t.test('a WebSocket may speak 1.1 from its handshake on, and each request another version', async t => {
-  const { open } = await served(t)
+  const { open } = await serveNext(t)
   const caller = open('WebSocket')
   const { id } = taskOf((await caller.call('SendMessage', say('x'))).result)
   t.type(((await caller.call('GetTask', { id })).result as Task).generation, 'string')
@@ -314,7 +276,7 @@ await t.test('a WebSocket may speak 1.1 from its handshake on, and each request 
 })
 
 await t.test('live input is refused as unsupported in 1.1, and does not exist in 1.0', async t => {
-  const { origin, open, grpcAddress } = await served(t)
+  const { origin, open, grpcAddress } = await serveNext(t)
   const post = async (path: string, version: string, body: object) => {
     const headers = { 'content-type': 'application/json', 'a2a-version': version }
     const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
@@ -354,7 +316,7 @@ await t.test('live input is refused as unsupported in 1.1, and does not exist in
 })
 
 await t.test('live input over gRPC needs credentials where the agent does', async t => {
-  const { grpcAddress } = await served(t, {}, { authenticate: byName })
+  const { grpcAddress } = await serveNext(t, {}, { authenticate: byName })
   const client = new grpcJs.Client(grpcAddress, grpcJs.credentials.createInsecure())
   t.teardown(() => client.close())
   for (const [name, code] of [
@@ -382,118 +344,4 @@ await t.test('a call in process has the version that it names, and 1.0 without o
   t.type(taskOf(await runtime.sendMessage(say('x'), { version: '1.1.0' })).generation, 'string')
   const other = start(t, { work: echo })
   t.match(await refusal(other.runtime.sendMessage(say('x'), { version: '1.1' })), { code: 'VersionNotSupported' })
-})
-
-/** What a script of requests of 1.0 gets over every binding, as bytes, from an agent that speaks these versions. */
-async function answersIn10(t: Test, versions: readonly NativeVersion[]): Promise<string[]> {
-  let ids = 0
-  const { origin, grpcAddress, open, runtime } = await served(t, ASKING, {
-    versions,
-    ids: () => `id-${(ids += 1)}`
-  })
-  const answers: string[] = []
-  let sent = 0
-  const message = (more: object = {}) => ({
-    message: { messageId: `m-${(sent += 1)}`, role: 'ROLE_USER', parts: [{ text: 'red' }], ...more }
-  })
-  const post = async (path: string, body: object, method = 'POST') => {
-    const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' }
-    const answer = await fetch(`${origin}${path}`, {
-      method,
-      headers,
-      ...(method === 'POST' && { body: JSON.stringify(body) })
-    })
-    const { date: _, ...kept } = Object.fromEntries(answer.headers)
-    answers.push(JSON.stringify([answer.status, kept, await answer.text()]))
-  }
-  const rpc = (method: string, params: object) => post('/', { jsonrpc: '2.0', id: 1, method, params })
-  const { raw } = open('WebSocket', { version: '1.0' })
-  const frame = async (method: string, params: object) => {
-    answers.push(
-      JSON.stringify(await raw?.(JSON.stringify({ jsonrpc: '2.0', id: `f-${answers.length}`, method, params })))
-    )
-  }
-  const client = new grpcJs.Client(grpcAddress, grpcJs.credentials.createInsecure())
-  t.teardown(() => client.close())
-  const base64 = (bytes: Buffer) => bytes.toString('base64')
-  const call = (method: string, params: object, bytes: (params: object) => Buffer) =>
-    new Promise<void>(resolve => {
-      const metadata = new grpcJs.Metadata()
-      metadata.set('a2a-version', '1.0')
-      client.makeUnaryRequest(`/lf.a2a.v1.A2AService/${method}`, bytes, base64, params, metadata, (error, value) => {
-        answers.push(error ? `${error.code} ${error.details}` : JSON.stringify(value))
-        resolve()
-      })
-    })
-  const { sendMessage, getTask, listTasks, cancelTask } = A2AService
-  const codecs: Readonly<Record<string, (params: object) => Buffer>> = {
-    SendMessage: params => sendMessage.requestSerialize(sdk.SendMessageRequest.fromJSON(params)),
-    GetTask: params => getTask.requestSerialize(sdk.GetTaskRequest.fromJSON(params)),
-    ListTasks: params => listTasks.requestSerialize(sdk.ListTasksRequest.fromJSON(params)),
-    CancelTask: params => cancelTask.requestSerialize(sdk.CancelTaskRequest.fromJSON(params))
-  }
-  const rest = (method: string, params: Readonly<Record<string, unknown>>) =>
-    method === 'SendMessage'
-      ? post('/message:send', params)
-      : method === 'CancelTask'
-        ? post(`/tasks/${String(params['id'])}:cancel`, {})
-        : post(`/tasks${params['id'] === undefined ? '?includeArtifacts=true' : `/${String(params['id'])}`}`, {}, 'GET')
-  for (const ask of [
-    rpc,
-    rest,
-    frame,
-    (method: string, params: object) => call(method, params, codecs[method] as never)
-  ]) {
-    await ask('SendMessage', message({ contextId: 'c' }))
-    const { tasks } = await runtime.listTasks({ pageSize: 1 })
-    const id = tasks[0]?.id ?? ''
-    await ask('GetTask', { id })
-    await ask('SendMessage', message({ taskId: id }))
-    await ask('GetTask', { id, historyLength: 1, timelineLength: 'x' })
-    await ask('ListTasks', { includeArtifacts: true })
-    await ask('CancelTask', { id })
-    await ask('GetTask', { id: 'nobody' })
-    await ask('SendMessage', message({ taskId: id }))
-  }
-  for (const path of ['/message:stream', '/tasks/id-1:subscribe', '/live']) await post(path, message())
-  await rpc('SendStreamingMessage', message())
-  await rpc('SendLiveMessage', {})
-  return answers
-}
-
-await t.test('every answer of 1.0 is byte for byte the same beside 1.1, over every binding', async t => {
-  const [alone, beside] = [await answersIn10(t, ['1.0']), await answersIn10(t, ['1.0', '1.1'])]
-  t.ok(alone.length > 30)
-  t.strictSame(beside, alone)
-  t.match(alone.join(), 'TASK_STATE_COMPLETED')
-})
-
-await t.test('a webhook gets the form of the version in which it was registered', async t => {
-  const bodies: { url: string; event: object }[] = []
-  const push: WebhookSender = {
-    faultOf: async () => undefined,
-    async post({ url, body }) {
-      bodies.push({ url, event: JSON.parse(body) as object })
-      return { status: 200 }
-    }
-  }
-  const { runtime } = start(t, ASKING, { versions: ['1.0', '1.1'], push })
-  const { id: taskId } = taskOf(await runtime.sendMessage(say('go')))
-  for (const version of ['1.0', '1.1'])
-    await runtime.createTaskPushNotificationConfig({ taskId, url: `https://${version}.example/` }, { version })
-  const webhook = { taskPushNotificationConfig: { url: 'https://sent.example/' } }
-  await runtime.sendMessage(say('red', { taskId }, webhook), { version: '1.1' })
-  const told = (host: string) =>
-    bodies.flatMap(({ url, event }) => (url.includes(host) ? (Object.values(event) as Task[]) : []))
-  await until(() =>
-    ['1.0', '1.1', 'sent'].every(host => told(host).some(({ status }) => status?.state === 'TASK_STATE_COMPLETED'))
-  )
-  t.strictSame(
-    told('1.0').map(({ generation }) => generation),
-    told('1.0').map(() => undefined)
-  )
-  for (const host of ['1.1', 'sent']) {
-    const generations = told(host).map(({ generation }) => Number(generation))
-    t.ok(generations.length > 1 && generations.every(generation => generation > 1), host)
-  }
 })
