@@ -57,11 +57,11 @@ function lateAnswer(): A2AError {
 /** Reason of a failed task with `recovery: 'fail'`. */
 export const NOT_RESTARTED = 'The process ended while this task was working, and this agent does not restart such work.'
 
-/** Reason of a task that exceeds `limits.eventsPerTask`. */
+/** Reason of a task that exceeds `limits.eventsPerTask`: the events and messages of its log. */
 export function tooManyEvents(limit: number): A2AError {
   return new A2AError(
     'RateLimited',
-    `The task was ended: it had ${limit} events, the limit of this agent for one task.`
+    `The task was ended: its log had ${limit} events and messages, the limit of this agent for one task.`
   )
 }
 

@@ -47,7 +47,7 @@ export function memberOf(
       subscriptions.listen(taskId, listener)
       return () => subscriptions.leave(taskId, listener)
     },
-    publish: (taskId, events) => services().subscriptions.publish(taskId, events),
+    publish: (taskId, entries) => services().subscriptions.publish(taskId, entries),
     advance: (taskId, generation) => services().subscriptions.advance(taskId, generation),
     generationOf: async (scope, taskId) =>
       (await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))?.generation,

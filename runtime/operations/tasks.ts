@@ -71,7 +71,8 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const isCanceled = await runOnOwner(services, CANCEL, request, { connection, signal })
   const stored = await whole(services, scope, taskId, readOptionsFor(call), budget)
   // Not canceled: the task had ended, before or during this call.
-  if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw generationMismatch(taskId)
+  if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation)
+    throw generationMismatch(taskId, ifGeneration, stored.generation)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
   return toWireTask(stored, call)
 }
@@ -111,7 +112,7 @@ async function cancelHere(
 
 /**
  * SubscribeToTask (§3.1.6): streams the task, then every later event without a gap or repeat, until it is terminal.
- * With `afterGeneration` it streams only the events after that one, even of a task that has ended.
+ * With `afterGeneration` it streams only the events after that generation, even of a task that has ended.
  */
 export async function subscribeToTask(
   services: OperationServices,
@@ -159,7 +160,7 @@ async function passed(
   { params, scope, signal, waits }: Admitted<GetTaskRequest>,
   after: number
 ): Promise<void> {
-  const tail = new TaskTail(services, scope, params.id, { signal }).until(() => true)
+  const tail = new TaskTail(services, scope, params.id, { signal }).untilNext()
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
     const { task, generation } = await readTaskOrThrow(services.store, scope, params.id)

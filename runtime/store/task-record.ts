@@ -7,7 +7,14 @@ import type {
   TimelineEntry
 } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from './store.ts'
+import {
+  generationOf,
+  type ContextKey,
+  type MessageRow,
+  type ReadOptions,
+  type StoredTask,
+  type TaskEvent
+} from './store.ts'
 
 /** Up to this length, `append` copies the list. */
 const SHORT = 8
@@ -69,6 +76,17 @@ export function hasState({ update }: TaskEvent, holds: (state: TaskState) => boo
 /** Whether an event is the last of its task: a terminal status (§4.1.3). */
 export function isLast(event: TaskEvent): boolean {
   return hasState(event, isTerminal)
+}
+
+/** The index of the first event after a generation, in a list in their order. */
+export function indexAfter(events: readonly TaskEvent[], generation: number): number {
+  let [from, to] = [0, events.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((events[middle] as TaskEvent).generation > generation) to = middle
+    else from = middle + 1
+  }
+  return from
 }
 
 /** The last `count` items of a list; all without a count. */
@@ -149,8 +167,12 @@ export function applyEvents(
 }
 
 /** Adds a client's message. */
-export function applyMessage(record: TaskRecord, { message }: MessageRow): void {
-  record.timeline?.entries.push({ message })
+export function applyMessage(record: TaskRecord, row: MessageRow): void {
+  const { message } = row
+  const generation = generationOf(row)
+  record.generation = generation ?? record.generation
+  // A message of before messages were numbered has none.
+  record.timeline?.entries.push(generation === undefined ? { message } : { message, generation: String(generation) })
   addMessage(record, message)
 }
 

@@ -271,8 +271,8 @@ export async function loadWholeTask(
   let next = 0
   for await (const piece of eventPieces(store, scope, task.id, generation))
     next = applyEvents(record, piece, messages, next)
-  if (record.generation < generation) return undefined
   for (const message of messages.slice(next)) applyMessage(record, message)
+  if (record.generation < generation) return undefined
   return projectTask(record, options)
 }
 
@@ -290,10 +290,11 @@ export async function* eventPieces(
     store.readEvents(scope, taskId, after, Math.min(EVENTS_A_PIECE, generation - after), PIECE_BYTES)
   let after = 0
   for (let next: Promise<TaskEvent[]> | undefined = read(after); next;) {
-    const piece: TaskEvent[] = await next
-    const newest = piece.at(-1)?.generation ?? 0
-    if (newest <= after) return
-    after = newest
+    // Messages have generations too, so the limit may let later events in.
+    const piece = (await next).filter(event => event.generation <= generation)
+    const newest = piece.at(-1)
+    if (!newest) return
+    after = newest.generation
     next = after < generation ? read(after) : undefined
     // The caller may leave before it is awaited.
     next?.catch(() => {})

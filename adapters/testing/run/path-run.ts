@@ -3,6 +3,7 @@ import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Agent } from '../../../runtime/index.ts'
+import { taskReferenceOf } from '../../client/requests.ts'
 import { PathError } from '../path-error.ts'
 import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, PathStep } from '../plan/plan.ts'
@@ -46,6 +47,8 @@ class PathRun {
   #caller: TestClient
   #taskId = ''
   #messages = 0
+  /** The messages that the task has taken, its opening one included. */
+  #taken = 1
 
   constructor(world: World, cast: WorkDouble, access: DriverAccess, caller: TestClient) {
     this.#world = world
@@ -95,6 +98,7 @@ class PathRun {
         refusal,
         code ?? 'it was taken'
       )
+    if (move.type === 'message' && refusal === undefined) this.#taken += 1
     await this.#check(step, before)
   }
 
@@ -136,7 +140,7 @@ class PathRun {
     if (!isDeepStrictEqual(updates, withFirstChunks(wanted)))
       throw new PathError(step, 'the task has to tell', wanted.slice(from), updates.slice(from), this.#world.error)
     const task = await this.#caller.task(this.#taskId)
-    const [is, has] = [summaryOf(task), summaryOfUpdates(wanted)]
+    const [is, has] = [summaryOf(task), summaryOfUpdates(wanted, this.#taken)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */
     if (!isDeepStrictEqual(is, has)) throw new PathError(step, 'the task has to be', has, is)
   }
@@ -152,8 +156,8 @@ function summaryOf({ status, artifacts = [], metadata }: Task) {
   return { state: status.state, generation, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
 }
 
-/** The same, derived from events. */
-function summaryOfUpdates(updates: readonly ComparedEvent[]) {
+/** The same, derived from events. Each of them has a generation, and so have the messages. */
+function summaryOfUpdates(updates: readonly ComparedEvent[], messages: number) {
   const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
   let state
   for (const update of updates) {
@@ -167,7 +171,11 @@ function summaryOfUpdates(updates: readonly ComparedEvent[]) {
       else artifacts.push({ artifactId, name, parts })
     }
   }
-  return { state, generation: updates.length, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
+  return {
+    state,
+    generation: updates.length + messages,
+    artifacts: artifacts.map(({ name, parts }) => ({ name, parts }))
+  }
 }
 
 /** The number of rests to wait for an expected event, also over a socket. */
@@ -184,6 +192,8 @@ class Follower {
   readonly #rest: () => Promise<void>
   #stop = new AbortController()
   #reading: Promise<void> = Promise.resolve()
+  /** The generation of the last event. */
+  #generation = 0
 
   /** `isOwn`: whether the author chose an artifact's id. `rest` lets pending work run once. */
   constructor(isOwn: (artifactId: string) => boolean, rest: () => Promise<void>) {
@@ -194,7 +204,7 @@ class Follower {
   /** Continues with a stream of events after a generation. */
   follow(open: (after: number, signal: AbortSignal) => AsyncIterable<StreamResponse>): void {
     this.#stop = new AbortController()
-    this.#reading = this.#read(open(this.updates.length, this.#stop.signal))
+    this.#reading = this.#read(open(this.#generation, this.#stop.signal))
   }
 
   /** Stops the stream. */
@@ -211,7 +221,10 @@ class Follower {
 
   async #read(events: AsyncIterable<StreamResponse>): Promise<void> {
     try {
-      for await (const event of events) this.updates.push(comparedUpdate(event as ResumedUpdate, this.#isOwn))
+      for await (const event of events) {
+        this.#generation = taskReferenceOf(event).generation ?? this.#generation
+        this.updates.push(comparedUpdate(event as ResumedUpdate, this.#isOwn))
+      }
     } catch {
       // Ignored: missing events fail the comparison.
     }
