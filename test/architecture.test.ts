@@ -121,7 +121,6 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/cli/dev/fresh-module-hooks.ts': 'the entry of a thread: hooks of modules',
   'adapters/cli/open.ts': 'a command',
   'adapters/cli/process/apart.ts': 'its importer is a process as soon as it is imported',
-  'adapters/cli/talk/send.ts': 'a command',
   'adapters/client/browser/vite.config.ts': 'the configuration of a build',
   'adapters/client/openers.browser.ts': 'a twin for browsers',
   'adapters/client/retries/whole-streams.ts': 'it loads the rest when a stream is lost',

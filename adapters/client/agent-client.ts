@@ -12,6 +12,13 @@ import type { LinkState } from './retries/transport-state.ts'
 export interface CallOptions extends Conditions {
   /** Stops waiting, or ends the stream. The task continues (§3.5.2). */
   readonly signal?: AbortSignal
+  /** URIs of extensions to activate for this call, in addition to those of the connection. */
+  readonly extensions?: readonly string[]
+  /**
+   * Service parameters of this call (§3.2.6): headers over HTTP, metadata over gRPC, members of the frame over
+   * WebSocket. Names count in any case.
+   */
+  readonly serviceParameters?: Readonly<Record<string, string>>
 }
 
 type Unary<Name extends keyof OperationRequests, Result> = (

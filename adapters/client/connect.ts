@@ -16,7 +16,6 @@ import {
   type ListTaskPushNotificationConfigsResponse,
   type TaskPushNotificationConfig
 } from '../../machines/protocol/push.ts'
-import type { Conditions } from '../../runtime/access/call-context.ts'
 import type { CallOptions, AgentClient } from './agent-client.ts'
 import { cardLimitsWith } from './card/card-limits.ts'
 import { explainRefusal } from './credentials.ts'
@@ -44,24 +43,24 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const refuse = (error: unknown): never => {
     throw explainRefusal(error, placedOptions)
   }
-  const frameOf = (method: string, params: object, conditions: Conditions) => ({
+  const frameOf = (method: string, params: object, own: Omit<CallOptions, 'signal'>) => ({
     method,
     params: withTenant(params, tenant),
-    parameters: serviceParametersOf(conditions)
+    parameters: serviceParametersOf(own)
   })
   const unary =
     <Result>(method: string, schema: Schema<Result>) =>
-    async (params: object, { signal, ...conditions }: CallOptions = {}) =>
+    async (params: object, { signal, ...own }: CallOptions = {}) =>
       validAnswer(
         schema,
-        await calls.call(frameOf(method, params, conditions), signal).catch(refuse),
+        await calls.call(frameOf(method, params, own), signal).catch(refuse),
         calls.url,
         knownFrom(params)
       )
   const streaming = (method: string) =>
-    async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
+    async function* (params: object, { signal, ...own }: CallOptions = {}) {
       try {
-        yield* calls.stream(frameOf(method, params, conditions), signal)
+        yield* calls.stream(frameOf(method, params, own), signal)
       } catch (error) {
         refuse(error)
       }
@@ -79,10 +78,10 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
       'ListTaskPushNotificationConfigs',
       ListTaskPushNotificationConfigsResponseSchema
     ),
-    deleteTaskPushNotificationConfig: async (params, { signal, ...conditions } = {}) =>
-      void (await calls.call(frameOf('DeleteTaskPushNotificationConfig', params, conditions), signal).catch(refuse)),
-    getExtendedAgentCard: async (params = {}, { signal, ...conditions } = {}) => {
-      const card = await calls.call(frameOf('GetExtendedAgentCard', params, conditions), signal).catch(refuse)
+    deleteTaskPushNotificationConfig: async (params, { signal, ...own } = {}) =>
+      void (await calls.call(frameOf('DeleteTaskPushNotificationConfig', params, own), signal).catch(refuse)),
+    getExtendedAgentCard: async (params = {}, { signal, ...own } = {}) => {
+      const card = await calls.call(frameOf('GetExtendedAgentCard', params, own), signal).catch(refuse)
       const { extendedCard } = await import('./card/discovery.ts')
       return extendedCard(card, calls.url, limits)
     },

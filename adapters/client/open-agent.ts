@@ -24,11 +24,11 @@ export interface OpenAgent {
 export async function openAgentConnection(url: string, options: ConnectOptions, openers = OPENERS): Promise<OpenAgent> {
   const given = readBindings(options.bindings)
   checkAccess(options)
-  const { headers, credentials, verifyCard } = options
+  const { headers, credentials, verifyCard, versions, card } = options
   const { clock } = backOffOptions(options)
   const isMute = openers['1.0'].WEBSOCKET?.lacks?.header !== undefined && (headers ?? credentials) !== undefined
   const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true) && !isMute
-  if (!isSocket || verifyCard) {
+  if (!isSocket || verifyCard || versions || card) {
     const { openByCard } = await import('./open-by-card.ts')
     const {
       calls,

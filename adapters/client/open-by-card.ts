@@ -44,10 +44,11 @@ export async function openByCard(
   wanted?: readonly Binding[],
   openers = OPENERS
 ): Promise<OpenByCard> {
+  const versions = readVersions(options.versions)
   const card = await fetchCard(url, options)
   const places = placesIn(card, options.credentials)
   const connecting = { url, card, options, openers, places }
-  const offers = receiversFirst(offersOf(card, url, wanted), url, places.length > 0, options)
+  const offers = receiversFirst(offersOf(card, url, wanted, versions), url, places.length > 0, options)
   const skipped: Skipped[] = []
   let hadTls = false
   for (const offer of offers) {
@@ -191,34 +192,52 @@ function isReliable({ capabilities: { extensions = [] } }: AgentCard): boolean {
 }
 
 /** The versions of A2A that this client supports, the newest first. */
-const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
+export const CLIENT_VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
+
+type ClientVersion = (typeof CLIENT_VERSIONS)[number]
+
+/** Validates the option `versions`. Throws TypeError for a version that this client does not support. */
+function readVersions(names: readonly string[] | undefined): readonly ClientVersion[] | undefined {
+  return names?.map(name => {
+    const version = CLIENT_VERSIONS.find(known => known === name)
+    if (version) return version
+    throw new TypeError(
+      `${JSON.stringify(name)} is not a version of A2A that this client speaks. Use ${CLIENT_VERSIONS.join(' or ')}.`
+    )
+  })
+}
 
 /**
  * The interfaces of a card that this client supports, the preferred one first (§8.3.2). A2A 1.0 precedes 0.3. Within a
  * version the order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is none, and
- * lists what the card offers. `url` is the URL of the card.
+ * lists what the card offers; VersionNotSupported if there is none of the given `versions`. `url` is the URL of the
+ * card.
  */
 export function offersOf(
   { supportedInterfaces }: AgentCard,
   url: string,
-  wanted?: readonly Binding[]
+  wanted?: readonly Binding[],
+  versions?: readonly ClientVersion[]
 ): readonly [UsableInterface, ...UsableInterface[]] {
-  if (!supportedInterfaces.some(offered => versionOf(offered)))
-    throw onlyOlder(
-      url,
-      [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '),
-      VERSIONS
+  const isUsed = (version: ClientVersion) => versions?.includes(version) ?? true
+  const offered = [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', ')
+  const known = supportedInterfaces.flatMap(one => versionOf(one) ?? [])
+  if (known.length === 0) throw onlyOlder(url, offered, CLIENT_VERSIONS)
+  if (versions && !known.some(isUsed))
+    throw new A2AError(
+      'VersionNotSupported',
+      `The agent at ${url} does not offer A2A ${versions.join(' or ')}, only ${offered}.`
     )
   const spoken = wanted ?? BINDINGS
   const offers = supportedInterfaces.flatMap((offered): UsableInterface[] => {
     const { protocolBinding, url, tenant } = offered
     const [binding, version] = [bindingNamed(protocolBinding), versionOf(offered)]
-    if (!binding || !version || !spoken.includes(binding)) return []
+    if (!binding || !version || !isUsed(version) || !spoken.includes(binding)) return []
     if (version === PROTOCOL_VERSION) return [{ binding, version, url, tenant }]
     return binding === 'WEBSOCKET' ? [] : [{ binding, version, url, tenant }]
   })
   const place = ({ version, binding }: UsableInterface) =>
-    VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
+    CLIENT_VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
   const [first, ...others] = offers.toSorted((a, b) => place(a) - place(b))
   if (!first) throw noneOf(spoken, supportedInterfaces, url)
   return [first, ...others]
@@ -234,7 +253,7 @@ export function onlyOlder(url: string, versions: string, spoken: readonly string
 
 function versionOf({ protocolVersion }: AgentInterface): UsableInterface['version'] | undefined {
   const version = normaliseVersion(protocolVersion)
-  return VERSIONS.find(known => known === version)
+  return CLIENT_VERSIONS.find(known => known === version)
 }
 
 function noneOf(spoken: readonly Binding[], offered: readonly AgentInterface[], url: string): A2AError {

@@ -7,6 +7,7 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import type { TraceCarrier } from '../../runtime/telemetry-port.ts'
+import type { CallOptions } from './agent-client.ts'
 import { readLeniently, type KnownTask } from './lenient-reading.ts'
 import { mention, warnOf } from './warnings.ts'
 
@@ -19,21 +20,39 @@ export interface RequestFrame {
   readonly trace?: TraceCarrier | undefined
 }
 
-const CONDITIONS = Object.keys({
+const CALL_PARAMETERS = Object.keys({
   afterGeneration: true,
   ifGenerationMatch: true,
-  currentGeneration: true
-} satisfies Record<keyof Conditions, true>)
+  currentGeneration: true,
+  extensions: true,
+  serviceParameters: true
+} satisfies Record<keyof CallParameters, true>)
 
-/** The service parameters for a call's conditions, which need the reliability extension. */
-export function serviceParametersOf(conditions: Conditions): Record<string, string> {
-  rejectUnknown(conditions, CONDITIONS, 'A call')
-  const { afterGeneration, ifGenerationMatch, currentGeneration } = conditions
+/** The options of a call that become service parameters. */
+type CallParameters = Conditions & Omit<CallOptions, 'signal'>
+
+/** The service parameters for the options of a call. Its conditions need the reliability extension. */
+export function serviceParametersOf(options: CallParameters): Record<string, string> {
+  rejectUnknown(options, CALL_PARAMETERS, 'A call')
+  const { afterGeneration, ifGenerationMatch, currentGeneration, extensions = [], serviceParameters = {} } = options
+  const own = Object.fromEntries(
+    Object.entries(serviceParameters).map(([name, value]) => [name.toLowerCase(), value] as const)
+  )
+  const { 'a2a-extensions': more = '' } = own
+  const requested = [...extensions, ...(more === '' ? [] : [more])].join(',')
   return {
+    ...own,
+    ...(requested !== '' && { 'a2a-extensions': requested }),
     ...(afterGeneration !== undefined && { 'taskchart-after-generation': String(afterGeneration) }),
     ...(ifGenerationMatch !== undefined && { 'taskchart-if-generation-match': String(ifGenerationMatch) }),
     ...(currentGeneration !== undefined && { 'taskchart-current-generation': String(currentGeneration) })
   }
+}
+
+/** The service parameters of a request without its conditions, for the requests that continue it. */
+export function lastingParameters({ parameters = {} }: RequestFrame): Record<string, string> {
+  const lasting = Object.entries(parameters).filter(([name]) => !/^taskchart-.+-generation(?:-match)?$/.test(name))
+  return Object.fromEntries(lasting)
 }
 
 /** A pending request, which may have to be sent again after a lost connection. */
@@ -173,7 +192,10 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     }
     if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
     this.#isResumed = true
-    const parameters = serviceParametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
+    const parameters = {
+      ...lastingParameters(this.frame),
+      ...serviceParametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
+    }
     return {
       method: 'SubscribeToTask',
       params: { ...tenantOf(this.frame.params), id: this.#taskId },

@@ -107,7 +107,7 @@ ${boundsHelp(20_000, 17)}  --json            the proof as one line of JSON: { ve
   --promela [FILE]  prove nothing, but write the configurations and the properties as a model for SPIN, another prover, to
                     FILE or stdout; a file that this command wrote before is overwritten
 
-Exit codes: 0 all proved, or the model is written, 1 an error, 2 wrong usage, 3 a counterexample is confirmed, 4 a counterexample is possible, the
+Exit codes: 0 all proved, or the model is written, 1 an error, 2 wrong usage, 10 a counterexample is confirmed, 11 a counterexample is possible, the
 verdict is unknown, or a bound is met, 130 stopped with Ctrl-C.
 `,
   run

@@ -10,7 +10,7 @@ import {
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
-import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
+import { knownFrom, lastingParameters, tenantOf, validAnswer } from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
 import { delay } from './request-retry.ts'
 import type { StreamContext, StreamProgress } from './stream-progress.ts'
@@ -70,14 +70,15 @@ export async function* withoutStream(
  * generations, because the agent gives numbers again that this reader has seen for other events.
  */
 async function* anew(
-  { calls, frame: { params, trace }, signal }: StreamContext,
+  { calls, frame, signal }: StreamContext,
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
+  const { params, trace } = frame
   const { taskId: id } = progress
   warnOf(calls.url)(`Task ${id} has fewer events than before, as after a restored backup. It is read anew.`)
   try {
     for await (const event of calls.stream(
-      { method: 'SubscribeToTask', params: { ...tenantOf(params), id }, trace },
+      { method: 'SubscribeToTask', params: { ...tenantOf(params), id }, parameters: lastingParameters(frame), trace },
       signal
     )) {
       progress.note(event)
@@ -148,12 +149,14 @@ async function* looks(
 }
 
 async function storedTask(
-  { calls, frame: { params, trace }, signal }: StreamContext,
+  { calls, frame, signal }: StreamContext,
   { taskId, contextId }: StreamProgress
 ): Promise<Task> {
+  const { params, trace } = frame
+  const request = { method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }
   return validAnswer(
     TaskSchema,
-    await calls.call({ method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }, signal),
+    await calls.call({ ...request, parameters: lastingParameters(frame) }, signal),
     calls.url,
     { taskId, contextId }
   )

@@ -184,7 +184,7 @@ function grpcError({ status: STATUS }: Grpc, error: unknown, details: readonly o
   }
   if (text.startsWith('Received message larger than max'))
     return new A2AError('InvalidAgentResponse', `The agent's answer is too large: ${text}.`, { cause: error })
-  return fromRpcStatus({ status: STATUS[status], message: text, details })
+  return fromRpcStatus({ code: status, status: STATUS[status], message: text, details })
 }
 
 /** Validates headers as metadata, whose names are stricter. Throws for those that it cannot carry. */

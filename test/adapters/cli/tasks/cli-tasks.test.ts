@@ -610,7 +610,7 @@ await t.test('tasks export', async t => {
     const url = await scripted(t, { GetTask: [{ error: { code: -31403, message: 'Not yours' } }] })
     const cwd = t.testdir()
     t.match(await runCommand(['tasks', 'export', url, 'a', '--out', 'all.jsonl'], { cwd }), {
-      code: 1,
+      code: 4,
       stdout: '',
       stderr: /^taskchart: Not yours\n$/
     })
@@ -775,7 +775,7 @@ await t.test('a key is sent to an agent that requires one', async t => {
   const mine = await open(runtime, 'wait', {}, { principal: 'me' })
   await open(runtime, 'wait', {}, { principal: 'others' })
   t.match(await tasks(['ls', ...url]), {
-    code: 1,
+    code: 4,
     stdout: '',
     stderr: /requires a key\. Give one with --api-key KEY\.\n$/
   })
@@ -879,7 +879,7 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['ls', ...place, 't1'], /"t1" is one argument too many/],
     [['show', ...place], /TASK is missing\./],
     [['show', ...place, 'a', 'b'], /"b" is one argument too many/],
-    [['export', ...place, '--json'], /There is no option --json\. There are: --db, /],
+    [['export', ...place, '--jsonl'], /There is no option --jsonl\. There are: --db, /],
     [['cancel', ...place], /TASK is missing\./]
   ]
   for (const [argv, message] of cases) {
