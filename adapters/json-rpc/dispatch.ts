@@ -382,7 +382,7 @@ function refusingMethod({ settings: { rejected } }: ServedRuntime, makeError: ()
 }
 
 /** A method that is only proposed for 1.1. Its name is reserved. */
-const LIVE_METHOD = 'SendLiveMessage'
+export const LIVE_METHOD = 'SendLiveMessage'
 
 /** The error for {@link LIVE_METHOD}, and for its REST path. */
 export function liveNotSupported(): A2AError {
