@@ -166,7 +166,7 @@ await t.test('connecting fails without a suitable interface, and lists what is o
   })
   t.match(await refusal(connect(url, { bindings: ['WEBSOCKET', 'GRPC'] })), {
     code: 'UnsupportedOperation',
-    message: `The agent at ${url} offers no WEBSOCKET or GRPC that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only JSONRPC 1.0, WEBSOCKET 0.3.`
+    message: `The agent at ${url} offers no WEBSOCKET or GRPC that this client speaks (A2A 1.1 and 1.0; 0.3, but not over WebSocket), only JSONRPC 1.0, WEBSOCKET 0.3.`
   })
 })
 
