@@ -19,6 +19,7 @@ import {
   restoredContext,
   type RestoredTask,
   savedContext,
+  taskActorOf,
   type SavedContext,
   taskTextOf
 } from '../snapshots/snapshot-text.ts'
@@ -134,6 +135,11 @@ export class LiveContext implements LiveActors {
 
   get root(): AnyActorRef {
     return this.#root
+  }
+
+  /** The version of the agent whose work a task runs. */
+  versionOf(taskId: string): string {
+    return this.#host.versionOf(taskId)
   }
 
   /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
@@ -323,7 +329,7 @@ export class LiveContext implements LiveActors {
     try {
       const made =
         actor &&
-        taskTextOf(actor, this.#timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+        taskTextOf(actor, this.#timers.eventsOf(taskId), this.#host.versionOf(taskId), this.tasks.textOf(taskId))
       if (made) this.#facts.checkSnapshot(taskId, made.text)
       return made
     } catch (error) {
@@ -347,9 +353,11 @@ export class LiveContext implements LiveActors {
 }
 
 /** Provides an agent's work and negotiation to the charts. Made once per runtime and shared by its contexts. */
-export function contextLogic({ work, negotiate, input }: Agent, counter?: TransitionCounter): ContextLogic {
+export function contextLogic({ work, negotiate, input, earlier }: Agent, counter?: TransitionCounter): ContextLogic {
   // An agent without work may have stored tasks, which then end with a reason.
-  const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}), counter)) }
+  const actors: Record<string, AnyActorLogic> = { [taskActorOf()]: taskLogic(workLogic(work ?? (() => {}), counter)) }
+  for (const [version, { work: workThen }] of Object.entries(earlier ?? {}))
+    actors[taskActorOf(version)] = taskLogic(workLogic(workThen))
   if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
   else if (negotiate) actors.bargaining = negotiationChart(negotiate)
   return withScope(
@@ -359,7 +367,7 @@ export function contextLogic({ work, negotiate, input }: Agent, counter?: Transi
 }
 
 /** An agent's work as the actor that its tasks invoke. */
-function workLogic(work: Exclude<Agent['work'], undefined>, counter: TransitionCounter | undefined): AnyActorLogic {
+function workLogic(work: Exclude<Agent['work'], undefined>, counter?: TransitionCounter): AnyActorLogic {
   if (typeof work !== 'function') return workChart(work, counter)
   return isGenerator(work) ? workGenerator(work) : workFunction(work)
 }
