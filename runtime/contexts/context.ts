@@ -2,6 +2,7 @@ import type { Actor, AnyActorLogic, AnyActorRef } from 'xstate'
 import { type ContextFact, type ContextInput, contextMachine } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { isTerminal } from '../../machines/protocol/states.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../agent/define-agent.ts'
@@ -339,11 +340,13 @@ export class LiveContext implements LiveActors {
   }
 
   #publish(turn: Turn): void {
-    const { subscriptions, metering, webhooks } = this.#services
+    const { subscriptions, metering, webhooks, earlierTasks } = this.#services
     this.#host.traces?.addEvents(turn)
     metering.committed(this.key, turn)
     if (turn.commit) this.#events.onCommitted(turn.commit, this)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
+    if (earlierTasks)
+      for (const { taskId, state } of turn.rows) if (isTerminal(state)) earlierTasks.onEnd(this.versionOf(taskId))
     this.tasks.releaseEnded(turn)
     for (const taskId of turn.changedTasks) {
       if (subscriptions.has(taskId)) subscriptions.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))

@@ -27,6 +27,7 @@ const OPTIONS = {
   state: { type: 'string' },
   context: { type: 'string' },
   since: { type: 'string' },
+  version: { type: 'string' },
   limit: { type: 'string', default: '50' },
   json: { type: 'boolean' }
 } as const
@@ -36,13 +37,16 @@ export async function printTasks(args: readonly string[], io: Io): Promise<numbe
   const { values, positionals } = readOptions(args, OPTIONS)
   const { place, rest } = readPlace(values, positionals)
   readPositionals(rest, [])
-  const { state, context: contextId, since, json = false } = values
+  const { state, context: contextId, since, version, json = false } = values
+  if (version !== undefined && place.url !== undefined)
+    throw usageError('--version is for --db: an agent does not tell which version opened a task.')
   const limit = readLimit(values.limit)
   const nowMs = io.clock.now()
   const filters: Filters = {
     contextId,
     ...(state !== undefined && { state: readState('--state', state) }),
-    ...(since !== undefined && { since: readMoment('--since', since, nowMs) })
+    ...(since !== undefined && { since: readMoment('--since', since, nowMs) }),
+    ...(version !== undefined && { version })
   }
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const listing = await withSource(place, report, io, source => source.newest(filters, limit))

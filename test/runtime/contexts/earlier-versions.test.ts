@@ -11,8 +11,9 @@ import {
   type WorkFunction,
   type WorkGenerator
 } from '../../../runtime/index.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { anyone, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
-import { open, reaches, rest, say, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
+import { deferred, open, reaches, rest, say, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -179,6 +180,89 @@ await t.test('a crash restarts the work of its own version', async t => {
   await life.runtime.sendMessage(say('go', { taskId: id }))
   t.strictSame((await reaches(life.runtime, id, 'completed')).artifacts?.map(textOf), ['one'])
   t.equal(tries, 2)
+})
+
+await t.test('one line in the log says that the last open task of an earlier version has ended', async t => {
+  let counts = 0
+  let fails = false
+  const store = memoryStore()
+  const life = lives(
+    t,
+    { version: '1', work: asking('one') },
+    {
+      store: {
+        ...store,
+        countVersions: async (...args) => {
+          counts += 1
+          if (fails) throw new Error('no disk')
+          return (await store.countVersions?.(...args)) ?? { versions: {} }
+        }
+      }
+    }
+  )
+  const ids = await Promise.all(Array.from({ length: 4 }, async () => (await open(life.runtime)).id))
+  await rest()
+  const other = await open(await life.restart({ version: '1.5', work: asking('other') }))
+  await rest()
+  const earlier = { '1': asking('one'), '1.5': asking('other') }
+  await life.restart({ version: '2', work: asking('new'), earlier })
+  const lines = () => life.log.filter(({ message }) => message.includes('an earlier version')).map(line => line.details)
+  const end = async (id: string) => {
+    await life.runtime.sendMessage(say('x', { taskId: id }))
+    await rest()
+  }
+  const young = await open(life.runtime)
+  await rest()
+  await end(young.id)
+  t.equal(counts, 0, 'the end of a task of the version now counts nothing')
+  await end(ids[0] ?? '')
+  t.equal(counts, 1)
+  await end(ids[1] ?? '')
+  t.equal(counts, 1, 'the next count comes after a pause')
+  await life.pass(10_000)
+  t.equal(counts, 2)
+  fails = true
+  await life.pass(10_000)
+  await end(ids[2] ?? '')
+  fails = false
+  await end(ids[3] ?? '')
+  t.strictSame(lines(), [])
+  await life.pass(10_000)
+  t.strictSame(lines(), [{ version: '1' }])
+  await life.pass(10_000)
+  await end(other.id)
+  await life.pass(10_000)
+  t.strictSame(lines(), [{ version: '1' }, { version: '1.5' }])
+  t.equal(counts, 5)
+})
+
+await t.test('nothing is counted once the runtime closes, also if the count fails then', async t => {
+  for (const fails of [false, true]) {
+    const counted = deferred()
+    const store = memoryStore()
+    const life = lives(
+      t,
+      { version: '1', work: asking('one') },
+      {
+        store: {
+          ...store,
+          countVersions: async () => {
+            await counted.promise
+            if (fails) throw new Error('closed')
+            return { versions: {} }
+          }
+        }
+      }
+    )
+    const ids = await Promise.all([open(life.runtime), open(life.runtime)])
+    await rest()
+    await life.restart({ version: '2', work: asking('new'), earlier: { '1': asking('one') } })
+    await life.runtime.sendMessage(say('x', { taskId: ids[0].id }))
+    await life.restart({ version: '3', work: asking('new') })
+    counted.resolve()
+    await life.pass(60_000)
+    t.strictSame(life.log, [])
+  }
 })
 
 await t.test('wrong use of earlier is a TypeError that names the entry and what to write', async t => {
