@@ -20,6 +20,8 @@ const MOST_EARLIER = 200
 /** A task in memory. */
 interface Watched {
   readonly taskId: string
+  /** Of its version of the agent. */
+  readonly monitor: Monitor
   /** `undefined` while earlier events are read, or if the task cannot be observed. */
   standing: PropertyState | undefined
   /** Events that wait for the earlier ones. */
@@ -42,6 +44,8 @@ interface Services {
 export class PropertyWatch implements Observer {
   readonly #services: Services
   readonly #monitor: Monitor
+  /** Those of the agent's earlier versions, by version. */
+  readonly #earlier: ReadonlyMap<string, Monitor>
   /** The tasks of the contexts in memory that have not ended. */
   readonly #contexts = new Map<ContextKey, Watched[]>()
   #minuteBeganMs = -Infinity
@@ -51,13 +55,21 @@ export class PropertyWatch implements Observer {
 
   constructor(services: Services) {
     this.#services = services
-    this.#monitor = new Monitor({ ...services.agent.properties, ...UPDATE_RULES })
-    services.counters.observes(this.#monitor.names)
+    const { properties, earlier = {} } = services.agent
+    this.#monitor = new Monitor({ ...properties, ...UPDATE_RULES })
+    this.#earlier = new Map(
+      Object.entries(earlier).map(([version, { properties }]) => [
+        version,
+        new Monitor({ ...properties, ...UPDATE_RULES })
+      ])
+    )
+    const names = [this.#monitor, ...this.#earlier.values()].flatMap(monitor => monitor.names)
+    services.counters.observes([...new Set(names)])
   }
 
-  committed({ key, log }: Commit): void {
+  committed({ key, log }: Commit, live: Pick<LiveActors, 'versionOf'>): void {
     for (const entry of log) {
-      if (!('message' in entry)) this.#onEvent(key, entry)
+      if (!('message' in entry)) this.#onEvent(key, entry, live)
     }
   }
 
@@ -65,19 +77,25 @@ export class PropertyWatch implements Observer {
     this.#contexts.delete(key)
   }
 
-  #onEvent(key: ContextKey, event: TaskEvent): void {
+  #onEvent(key: ContextKey, event: TaskEvent, live: Pick<LiveActors, 'versionOf'>): void {
     const tasks = this.#contexts.get(key)
-    const watched = tasks?.find(({ taskId }) => taskId === event.taskId) ?? this.#enter(key, event, tasks)
+    const watched = tasks?.find(({ taskId }) => taskId === event.taskId) ?? this.#enter(key, event, tasks, live)
     if (watched.standing) this.#evaluate(key, watched, event)
     else watched.waiting?.push(event)
     if (isEnd(event.update)) this.#leave(key, watched)
   }
 
-  #enter(key: ContextKey, event: TaskEvent, tasks: Watched[] | undefined): Watched {
+  #enter(
+    key: ContextKey,
+    event: TaskEvent,
+    tasks: Watched[] | undefined,
+    live: Pick<LiveActors, 'versionOf'>
+  ): Watched {
     const { taskId, generation } = event
+    const monitor = this.#earlier.get(live.versionOf(taskId)) ?? this.#monitor
     const isKnown = isFirst(event)
     const waiting = isKnown || generation > MOST_EARLIER ? undefined : []
-    const watched: Watched = { taskId, standing: isKnown ? this.#monitor.start : undefined, waiting }
+    const watched: Watched = { taskId, monitor, standing: isKnown ? monitor.start : undefined, waiting }
     if (tasks) tasks.push(watched)
     else this.#contexts.set(key, [watched])
     if (waiting) void this.#catchUp(key, watched, waiting, generation - 1)
@@ -104,7 +122,7 @@ export class PropertyWatch implements Observer {
     watched.waiting = undefined
     const [first] = earlier
     if (!first || !isFirst(first)) return
-    watched.standing = this.#monitor.start
+    watched.standing = watched.monitor.start
     for (const event of earlier) this.#evaluate(key, watched, event, false)
     for (const event of waiting) this.#evaluate(key, watched, event)
   }
@@ -113,9 +131,10 @@ export class PropertyWatch implements Observer {
     const before = watched.standing
     if (!before) return
     try {
-      const after = this.#monitor.after(before, event.update)
+      const after = watched.monitor.after(before, event.update)
       watched.standing = after
-      if (isNew) for (const property of this.#monitor.violatedBetween(before, after)) this.#report(property, key, event)
+      if (isNew)
+        for (const property of watched.monitor.violatedBetween(before, after)) this.#report(property, key, event)
     } catch (error) {
       watched.standing = undefined
       this.#log('a property cannot be evaluated, so its task is not observed', { taskId: watched.taskId, error })

@@ -15,6 +15,7 @@ import { AgentCards } from './agent/signed-cards.ts'
 import { ContextRegistry } from './contexts/context-registry.ts'
 import { contextLogic } from './contexts/context.ts'
 import { RuntimeState } from './contexts/dependencies.ts'
+import { EarlierTasks } from './contexts/earlier-tasks.ts'
 import { runtimeClosing } from './contexts/errors.ts'
 import { Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
@@ -119,6 +120,10 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
   const loads = new TaskLoads({ store: reads, limits, logger })
   const countWriter =
     store.countTransitions && typeof agent.work === 'object' ? new CountWriter({ store, clock, logger }) : undefined
+  const earlierTasks =
+    agent.earlier && store.countVersions
+      ? new EarlierTasks({ agent, countVersions: store.countVersions.bind(store), clock, logger })
+      : undefined
   const contexts = new ContextRegistry({
     state,
     store,
@@ -139,6 +144,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     counters,
     telemetry,
     webhooks,
+    earlierTasks,
     owns: options.cluster && (key => cluster?.owns(key) === true)
   })
   const sweeper = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
@@ -189,6 +195,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     unmeter?.()
     metrics.stop()
     recoveryQueue.close()
+    earlierTasks?.close()
     reads.close()
     const delivered = webhooks?.close()
     // A node that has left has no shard to write to.

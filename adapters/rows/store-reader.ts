@@ -16,6 +16,7 @@ const READS = [
   'readSend',
   'countOpen',
   'countStates',
+  'countVersions',
   'readWebhooks',
   'readOpenWebhooks',
   'readTransitions'

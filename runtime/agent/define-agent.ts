@@ -1,4 +1,4 @@
-import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
+import type { AnyActorScope, AnyStateMachine } from 'xstate'
 import type { Property } from '../../machines/properties/properties.ts'
 import type { AgentExtension } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
@@ -13,10 +13,16 @@ import { checkArgument, rejectUnknown } from '../primitives/options.ts'
 import type { Migrate } from '../snapshots/restored-task.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { refuseOtherMajor } from '../xstate/other-majors.ts'
-import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { checkCapabilities, type CapabilityChoices } from './capabilities.ts'
 import { checkChart, warnOfChart } from './chart-check.ts'
 import { describedCard, type AgentDescription, type DescribedCard, type ExtendedCard } from './described-card.ts'
+import {
+  checkProperties,
+  type EarlierVersions,
+  earlierVersions,
+  isWork,
+  type EarlierVersion
+} from './earlier-versions.ts'
 import { recoveryPolicy, restartPolicy, type MessagePolicy, type RecoveryType, type RestartOption } from './policies.ts'
 
 /**
@@ -92,6 +98,12 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
    * restored if it fits the chart.
    */
   readonly migrate?: Migrate
+  /**
+   * The work of other versions, by version: a task goes on with the work of the version that opened it. An entry is a
+   * work, or `{ work, input?, recovery?, properties? }`; what it leaves out is as in the agent. For versions without an
+   * entry `migrate` is called, or the stored task goes on with `work`.
+   */
+  readonly earlier?: EarlierVersions
   /** Grace period for the cleanup of work whose task has ended, in milliseconds. Default 5,000. */
   readonly cancelGraceMs?: number
   /**
@@ -109,6 +121,7 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
 
 /** An agent that a runtime can serve: checked, with its defaults filled in. */
 export interface Agent extends AgentDefinition {
+  readonly earlier?: Readonly<Record<string, EarlierVersion>>
   readonly card: DescribedCard
   readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
   readonly extensions: readonly AgentExtension[]
@@ -133,6 +146,7 @@ const MEMBERS = Object.keys({
   recovery: true,
   version: true,
   migrate: true,
+  earlier: true,
   cancelGraceMs: true,
   deadlineMs: true,
   properties: true
@@ -162,6 +176,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
     restart,
     recovery,
     migrate,
+    earlier,
     cancelGraceMs = 5000,
     deadlineMs,
     properties
@@ -172,7 +187,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
     )
   refuseOtherMajor(work, 'work')
   refuseOtherMajor(negotiate, 'negotiate')
-  if (work && !isMachineOrFunction(work))
+  if (work && !isWork(work))
     throw new TypeError(
       'work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).'
     )
@@ -214,7 +229,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   if (work && typeof work !== 'function') warnOfChart(work)
   checkVersions({ version, migrate }, isChart)
   if (properties) checkProperties(properties, isChart)
-  return {
+  const agent = {
     ...cardOptions,
     ...(work && { work: work as Exclude<Agent['work'], undefined> }),
     ...(negotiate && { negotiate }),
@@ -225,6 +240,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
     ...(inputJsonSchema && { inputJsonSchema }),
     ...(properties && { properties })
   }
+  return earlier === undefined ? agent : { ...agent, earlier: earlierVersions(earlier, agent) }
 }
 
 function checkVersions(
@@ -242,19 +258,6 @@ function checkVersions(
     throw new TypeError(
       'migrate is for work as a statechart. A function runs again with its journal: leave migrate out, and put new code behind work.patch.'
     )
-}
-
-function checkProperties(properties: object, isChart: boolean): void {
-  if (!isChart)
-    throw new TypeError(
-      'properties are proved on a statechart, and the work has none. Leave properties out, or write the work with setupWork.'
-    )
-  for (const [name, property] of Object.entries(properties)) {
-    if (!isObject(property) || typeof property['next'] !== 'function')
-      throw new TypeError(
-        `The property ${JSON.stringify(name)} has to be made with a word of propertiesOf(chart), such as never(…) or leadsTo(…).`
-      )
-  }
 }
 
 function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: DescribedCard): void {
@@ -286,9 +289,4 @@ function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): 
     throw new TypeError(
       "messages: 'deliver' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
     )
-}
-
-function isMachineOrFunction(work: unknown): boolean {
-  if (typeof work === 'function') return Object.prototype.toString.call(work) !== '[object GeneratorFunction]'
-  return typeof work === 'object' && work !== null && isMachine(work as AnyActorLogic)
 }

@@ -2,6 +2,7 @@ import type { Actor, AnyActorLogic, AnyActorRef } from 'xstate'
 import { type ContextFact, type ContextInput, contextMachine } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { isTerminal } from '../../machines/protocol/states.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../agent/define-agent.ts'
@@ -19,6 +20,7 @@ import {
   restoredContext,
   type RestoredTask,
   savedContext,
+  taskActorOf,
   type SavedContext,
   taskTextOf
 } from '../snapshots/snapshot-text.ts'
@@ -134,6 +136,11 @@ export class LiveContext implements LiveActors {
 
   get root(): AnyActorRef {
     return this.#root
+  }
+
+  /** The version of the agent whose work a task runs. */
+  versionOf(taskId: string): string {
+    return this.#host.versionOf(taskId)
   }
 
   /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
@@ -323,7 +330,7 @@ export class LiveContext implements LiveActors {
     try {
       const made =
         actor &&
-        taskTextOf(actor, this.#timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+        taskTextOf(actor, this.#timers.eventsOf(taskId), this.#host.versionOf(taskId), this.tasks.textOf(taskId))
       if (made) this.#facts.checkSnapshot(taskId, made.text)
       return made
     } catch (error) {
@@ -333,11 +340,13 @@ export class LiveContext implements LiveActors {
   }
 
   #publish(turn: Turn): void {
-    const { subscriptions, metering, webhooks } = this.#services
+    const { subscriptions, metering, webhooks, earlierTasks } = this.#services
     this.#host.traces?.addEvents(turn)
     metering.committed(this.key, turn)
     if (turn.commit) this.#events.onCommitted(turn.commit, this)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
+    if (earlierTasks)
+      for (const { taskId, state } of turn.rows) if (isTerminal(state)) earlierTasks.onEnd(this.versionOf(taskId))
     this.tasks.releaseEnded(turn)
     for (const taskId of turn.changedTasks) {
       const toWebhooks = webhooks?.has(taskId)
@@ -351,9 +360,11 @@ export class LiveContext implements LiveActors {
 }
 
 /** Provides an agent's work and negotiation to the charts. Made once per runtime and shared by its contexts. */
-export function contextLogic({ work, negotiate, input }: Agent, counter?: TransitionCounter): ContextLogic {
+export function contextLogic({ work, negotiate, input, earlier }: Agent, counter?: TransitionCounter): ContextLogic {
   // An agent without work may have stored tasks, which then end with a reason.
-  const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}), counter)) }
+  const actors: Record<string, AnyActorLogic> = { [taskActorOf()]: taskLogic(workLogic(work ?? (() => {}), counter)) }
+  for (const [version, { work: workThen }] of Object.entries(earlier ?? {}))
+    actors[taskActorOf(version)] = taskLogic(workLogic(workThen))
   if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
   else if (negotiate) actors.bargaining = negotiationChart(negotiate)
   return withScope(
@@ -363,7 +374,7 @@ export function contextLogic({ work, negotiate, input }: Agent, counter?: Transi
 }
 
 /** An agent's work as the actor that its tasks invoke. */
-function workLogic(work: Exclude<Agent['work'], undefined>, counter: TransitionCounter | undefined): AnyActorLogic {
+function workLogic(work: Exclude<Agent['work'], undefined>, counter?: TransitionCounter): AnyActorLogic {
   if (typeof work !== 'function') return workChart(work, counter)
   return isGenerator(work) ? workGenerator(work) : workFunction(work)
 }

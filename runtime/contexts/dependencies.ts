@@ -13,6 +13,7 @@ import type { Counters } from '../telemetry/counters.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker, TaskLoads } from '../work/task-loads.ts'
+import type { EarlierTasks } from './earlier-tasks.ts'
 import { runtimeClosing } from './errors.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
@@ -95,6 +96,8 @@ export interface ContextServices {
   readonly telemetry?: Telemetry | undefined
   /** In a cluster: whether a context belongs to this node. */
   readonly owns?: ((key: ContextKey) => boolean) | undefined
+  /** Notes the ends of tasks of earlier versions, if the agent has any. */
+  readonly earlierTasks?: EarlierTasks | undefined
   /** Delivers to webhooks, if set. */
   readonly webhooks?: Webhooks | undefined
 }

@@ -10,6 +10,8 @@ export interface LiveActors {
   /** The key as one string. */
   readonly name: string
   readonly root: AnyActorRef
+  /** The version of the agent whose work a task runs: an earlier one, or the one now. */
+  versionOf(taskId: string): string
 }
 
 /**

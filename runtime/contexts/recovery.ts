@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { fruitless, type Recoveries, type Recovery } from '../../machines/supervision.ts'
+import type { Agent } from '../agent/define-agent.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import type { Effect } from '../commits/commit-pipeline.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
@@ -27,7 +28,9 @@ const SUSPECT_AFTER = 2
 const SPARE = 2
 
 /** The part of a host that recovery uses. */
-type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'markChanged' | 'send'>
+type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'markChanged' | 'send'> & {
+  workOf(taskId: string): Pick<Agent, 'recovery'>
+}
 
 /**
  * Recovers the tasks of one context that were running when the process ended, or in which a delayed event is due.
@@ -71,7 +74,12 @@ export class ContextRecovery {
   /** Recovers an expected task by the agent's policy. `wasAtWork`: logic was running in it. */
   recover(task: RestoredTask, wasAtWork: boolean): void {
     const { taskId, state, wakeAtMs } = task.row
-    if (this.#services.agent.recovery === 'fail' && wasAtWork && wakeAtMs === 0 && state !== 'TASK_STATE_SUBMITTED') {
+    if (
+      this.#host.workOf(taskId).recovery === 'fail' &&
+      wasAtWork &&
+      wakeAtMs === 0 &&
+      state !== 'TASK_STATE_SUBMITTED'
+    ) {
       this.#host.failTask(taskId, new A2AError('InternalError', NOT_RESTARTED))
       return this.#release(taskId)
     }

@@ -104,15 +104,16 @@ function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undef
 }
 
 function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict, 'outlook' | 'reason'> {
-  const { error, isMigrated, saved, row } = task
+  const { error, isMigrated, saved, row, earlierVersion = '' } = task
+  const own = agent.earlier?.[earlierVersion] ?? agent
   if (error) return { outlook: 'fails', reason: reasonFor(error) }
   const work = saved.children?.['work']
   if (!work) return { outlook: 'ok' }
-  const endsAtWork = agent.recovery === 'fail' && row.wakeAtMs === 0
-  if (!agent.work || typeof agent.work === 'function')
+  const endsAtWork = own.recovery === 'fail' && row.wakeAtMs === 0
+  if (!own.work || typeof own.work === 'function')
     return endsAtWork ? { outlook: 'fails', reason: NOT_RESTARTED } : { outlook: 'runs again' }
   // An actor that is never started restores its children, but has no effects.
-  const actor = createActor(agent.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
+  const actor = createActor(own.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
   const fault = restoreFault(actor, work.snapshot)
   if (fault !== undefined) return { outlook: 'fails', reason: reasonFor(fault) }
   if (endsAtWork && hasRunningLogic(actor)) return { outlook: 'fails', reason: NOT_RESTARTED }

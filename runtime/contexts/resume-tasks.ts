@@ -29,13 +29,11 @@ export function resumeTasks(tasks: readonly RestoredTask[], context: ResumedCont
 }
 
 /** Before the actors start: adds a task to the ledger, and holds its effects back if it has to be recovered. */
-function prepare(
-  { row, saved, isOther, error }: RestoredTask,
-  { root, host, ledger, services, wasHere }: ResumedContext
-): void {
+function prepare(restored: RestoredTask, { root, host, ledger, services, wasHere }: ResumedContext): void {
+  const { row, saved, isOther, error } = restored
   const { taskId, generation, state, statusTime = '', wakeAtMs, bytes = 0 } = row
   ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })
-  host.noteRestored(taskId)
+  host.noteRestored(restored)
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = !error && task?.status === 'active' && task.can({ type: 'task.start', taskId })

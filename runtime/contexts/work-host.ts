@@ -4,6 +4,7 @@ import type { Message, Task } from '../../machines/protocol/objects.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import { failureReasonOf } from '../../machines/task.machine.ts'
 import type { Limits } from '../access/limits.ts'
+import type { EarlierVersion } from '../agent/earlier-versions.ts'
 import type { ReadOpeningDetails, WorkInput } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import type { CommitPipeline, Effect } from '../commits/commit-pipeline.ts'
@@ -13,6 +14,7 @@ import type { Clock } from '../ports/clock.ts'
 import { type Logger, WORK_FAILED } from '../ports/logger.ts'
 import { appendItem, NONE } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
+import type { RestoredTask } from '../snapshots/snapshot-text.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import { readAllEvents } from '../streams/task-stream.ts'
 import { awaitTask, isPermanent } from '../work/awaited-tasks.ts'
@@ -63,6 +65,8 @@ export class WorkHost implements ActorHost {
   #paces: TaskPaces | undefined
   /** Ids of the tasks that were loaded from the store. */
   #restored: readonly string[] = NONE
+  /** The versions of tasks that go on with the work of an earlier one. */
+  #versions: Map<string, string> | undefined
 
   constructor(key: ContextKey, services: ContextServices, parts: ContextParts, traces?: WorkSpans) {
     this.key = key
@@ -71,7 +75,7 @@ export class WorkHost implements ActorHost {
     this.#tasks = parts.tasks
     this.#facts = parts.facts
     this.#calls = parts.calls
-    this.#inputs = new WorkInputs(key, services, parts.tasks)
+    this.#inputs = new WorkInputs(key, services, parts.tasks, taskId => this.workOf(taskId))
     this.traces = traces
   }
 
@@ -98,8 +102,20 @@ export class WorkHost implements ActorHost {
   }
 
   /** Notes that a task was loaded from the store. */
-  noteRestored(taskId: string): void {
+  noteRestored({ row: { taskId }, earlierVersion }: RestoredTask): void {
     this.#restored = appendItem(this.#restored, taskId)
+    if (earlierVersion !== undefined) (this.#versions ??= new Map()).set(taskId, earlierVersion)
+  }
+
+  /** The version of the agent whose work a task runs. */
+  versionOf(taskId: string): string {
+    return this.#versions?.get(taskId) ?? this.#services.agent.version
+  }
+
+  /** What a task runs: of the agent, or of an earlier version. */
+  workOf(taskId: string): Pick<EarlierVersion, 'input' | 'recovery'> {
+    const { agent } = this.#services
+    return agent.earlier?.[this.versionOf(taskId)] ?? agent
   }
 
   wasRestored(taskId: string): boolean {

@@ -10,32 +10,46 @@ import { checkFormat, type RestoredTask, type SavedTask } from './snapshot-text.
 
 const cannot = 'This task cannot be resumed with the present agent:'
 
+type Work = WorkFunction | WorkGenerator | AnyStateMachine
+
 /** The members of an agent that a restore uses. */
 interface RestoringAgent {
-  readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
+  readonly work?: Work
   readonly version: string
   readonly migrate?: Migrate
+  readonly earlier?: Readonly<Record<string, { readonly work: Work }>>
 }
 
 /**
- * Prepares a stored task for a restore: migrates a task of another version if the agent has `migrate`, then checks that
- * it fits the agent's work. Throws InternalError for a task that a newer taskchart has stored.
+ * Prepares a stored task for a restore: finds the work of its version, or migrates the task if the agent has `migrate`,
+ * then checks that the task fits its work. Throws InternalError for a task that a newer taskchart has stored.
  */
 export function restoredTask(row: RestorableRow, agent: RestoringAgent): RestoredTask {
   if (row.snapshot === undefined) return unread(row)
   const saved: SavedTask = JSON.parse(row.snapshot)
   checkFormat(saved)
-  const isOther = saved.version !== agent.version
+  const { version = '' } = saved
+  const earlier = agent.earlier?.[version]
+  const isOther = !earlier && saved.version !== agent.version
   try {
     const now = isOther ? migratedTask(saved, agent) : saved
-    checkFit(now, agent)
+    checkFit(now, earlier ? { ...earlier, version } : agent)
     const isMigrated = now !== saved
-    return { row, saved: now, text: isMigrated ? JSON.stringify(now) : row.snapshot, isOther, isMigrated }
+    const text = isMigrated ? JSON.stringify(now) : row.snapshot
+    return { row, saved: now, text, isOther, isMigrated, ...(earlier && { earlierVersion: version }) }
   } catch (cause) {
     const error = isA2AError(cause)
       ? cause
       : new A2AError('InvalidAgentResponse', `${cannot} its stored work is not a statechart.`, { cause })
-    return { row, saved, text: JSON.stringify({ ...saved, children: {} }), isOther, isMigrated: false, error }
+    return {
+      row,
+      saved,
+      text: JSON.stringify({ ...saved, children: {} }),
+      isOther,
+      isMigrated: false,
+      error,
+      ...(earlier && { earlierVersion: version })
+    }
   }
 }
 

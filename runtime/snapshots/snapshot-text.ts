@@ -78,11 +78,16 @@ export function restoredContext(
   checkFormat({ format })
   context.context = { ...context.context, ...input, tasks: tasks.map(({ row }) => row.taskId) }
   context.value = isEmpty(context.context) ? 'idle' : 'busy'
-  for (const { row, text } of tasks) {
+  for (const { row, text, earlierVersion } of tasks) {
     const { delayed: _, format: __, version: ___, ...snapshot } = JSON.parse(text)
-    context.children[row.taskId] = { src: 'task', snapshot }
+    context.children[row.taskId] = { src: taskActorOf(earlierVersion), snapshot }
   }
   return context
+}
+
+/** The name of the task chart with the work of a version of the agent; by default with its work now. */
+export function taskActorOf(version?: string): string {
+  return version === undefined ? 'task' : `task of version ${version}`
 }
 
 /**
@@ -155,14 +160,16 @@ function isAsSeen({ actor, snapshot, below }: SnapshotIdentity): boolean {
   return actor.getSnapshot() === snapshot && below.every(isAsSeen)
 }
 
-/** A stored task, migrated and checked for the present agent. */
+/** A stored task, migrated if need be, and checked for its work. */
 export interface RestoredTask {
   readonly row: RestorableRow
   readonly saved: SavedTask
   /** JSON text for XState to restore; without the work if that cannot be resumed. */
   readonly text: string
-  /** Whether another version of the agent stored it. */
+  /** Whether another version of the agent stored it, whose work the agent does not have. */
   readonly isOther: boolean
+  /** The version that stored it, if it goes on with the work of that version. */
+  readonly earlierVersion?: string
   /** Whether the author's `migrate` has converted it. */
   readonly isMigrated: boolean
   /** Why its work cannot be resumed. */

@@ -109,6 +109,32 @@ export interface StateCounts {
   readonly next?: string
 }
 
+/** Open tasks by the version of the agent that stored them: a portion of all. Without a version they count as ''. */
+export interface VersionCounts {
+  readonly versions: Readonly<Record<string, number>>
+  /** Where the next portion begins; missing in the last one. */
+  readonly next?: string
+}
+
+/** So many characters at the start of a task's snapshot have its version. */
+export const VERSION_CHARACTERS = 500
+
+/** The version in the start of a task's snapshot; '' if there is none. */
+export function versionOfSnapshot(start: string): string {
+  const [, version = '""'] = /^\{"format":\d+,"version":("(?:[^"\\]|\\.)*")/.exec(start) ?? []
+  return JSON.parse(version) as string
+}
+
+/** Open tasks by version, of the starts of their snapshots. */
+export function sumVersions(starts: Iterable<string>): Record<string, number> {
+  const versions: Record<string, number> = Object.create(null)
+  for (const start of starts) {
+    const version = versionOfSnapshot(start)
+    versions[version] = (versions[version] ?? 0) + 1
+  }
+  return { ...versions }
+}
+
 /** The state of an engine. */
 export interface StoreStatus {
   /**

@@ -5,6 +5,7 @@ import type {
   NewWebhook,
   SendRow,
   StateCounts,
+  VersionCounts,
   StoredWebhook,
   StoreStatus,
   TransitionStore,
@@ -333,6 +334,11 @@ export interface Store extends TransitionStore {
    * the last portion.
    */
   countStates(limit: number, after: string): Promise<StateCounts>
+  /**
+   * The same by the version of the agent that stored them, which is at the start of their snapshots. Without this
+   * method, nothing says when the last task of an earlier version has ended.
+   */
+  countVersions?(limit: number, after: string): Promise<VersionCounts>
   /** The outcome of the newest message with a key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**

@@ -193,18 +193,26 @@ function termsOf(task: Task): Record<string, unknown> | undefined {
     : undefined
 }
 
-type InputServices = Omit<InputSources, 'loads' | 'store'> & { readonly reads: WorkStore; readonly loads: TaskLoads }
+type InputServices = Pick<InputSources, 'limits'> & { readonly reads: WorkStore; readonly loads: TaskLoads }
 
 /** Loads the inputs of work in one live context, and counts the tasks that are loaded for it. */
 export class WorkInputs {
   readonly #key: ContextKey
   readonly #services: InputServices
+  readonly #workOf: (taskId: string) => InputSources['agent']
   readonly #tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>
   /** By task; created for the first. */
   #byTask: Map<string, WorkLoads> | undefined
   #hasLeft = false
 
-  constructor(key: ContextKey, services: InputServices, tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>) {
+  /** `workOf` gives what a task runs, with the schema of its input. */
+  constructor(
+    key: ContextKey,
+    services: InputServices,
+    tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>,
+    workOf: (taskId: string) => InputSources['agent']
+  ) {
+    this.#workOf = workOf
     this.#key = key
     this.#services = services
     this.#tasks = tasks
@@ -212,7 +220,8 @@ export class WorkInputs {
 
   /** Loads the input of a task's work. Releases the input that an earlier run has loaded. */
   async load(taskId: string, open?: ReadOpeningDetails): Promise<WorkInput> {
-    const { reads: store, agent, limits } = this.#services
+    const { reads: store, limits } = this.#services
+    const agent = this.#workOf(taskId)
     this.ended(taskId)
     const input = await loadWorkInput(this.#key, taskId, { store, agent, limits, loads: this.loadsOf(taskId) }, open)
     this.#tasks.keepAtLeast(taskId, receivedBytes(input))

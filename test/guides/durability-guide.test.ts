@@ -40,6 +40,18 @@ await t.test('the painter resumes work that its first version stored', async t =
   t.match(guide.text, textOf(message), 'the reason is the one that the guide shows')
 })
 
+await t.test('the tailor goes on with the version of each task', async t => {
+  const { earlier, ...tailor } = agentOf(2)
+  const life = lives(t, { ...tailor, work: earlier?.['1']?.work as NonNullable<Agent['work']>, version: '1' })
+  const { id: old } = taskIn(await life.runtime.sendMessage(say('go')))
+  await life.restart(agentOf(2))
+  const young = taskIn(await life.runtime.sendMessage(say('go')))
+  t.equal(textOf(young.status.message), 'How wide?')
+  t.strictSame(taskIn(await life.runtime.sendMessage(say('50', { taskId: old }))).artifacts?.map(textOf), [
+    'A suit in 50'
+  ])
+})
+
 await t.test('the numbers and words of the guide match the code', async t => {
   t.match(guide.text, `\`limits.advanced.recoveries\` (${defaultLimits.recoveries})`)
   for (const outlook of ['ok', 'migrates', 'runs again', 'fails']) {

@@ -100,6 +100,22 @@ await t.test('a task that waited in the store is observed with what was told bef
   t.equal(violations(log).length, 1, 'it was reported before')
 })
 
+await t.test('a task of an earlier version is observed by the properties of that version', async t => {
+  const { log, again, runtime, restart } = lives(t, { work: printer, version: '1' }, { observeProperties: true })
+  const { id } = taskIn(await runtime.sendMessage(say('print')))
+  const none = { 'nothing is printed': never(told('artifact')) }
+  const now = { work: printer, version: '2', properties: none }
+  await answer(await again({ ...now, earlier: { '1': { work: printer, properties: ONCE } } }), id, 'one more')
+  await until(() => violations(log).length > 0)
+  const later = await restart({ ...now, earlier: { '1': { work: printer, properties: ONCE } } })
+  t.match(violations(log), [{ property: 'one page is printed', taskId: id }])
+  t.match(await counted(later), { 'one page is printed': 0, 'nothing is printed': 0, [SILENCE]: 0 })
+  await later.sendMessage(say('print'))
+  t.match(violations(log)[1], { property: 'nothing is printed' })
+  await answer(await restart({ ...now, earlier: { '1': printer } }), id, 'enough')
+  t.equal(violations(log).length, 2, 'without own properties, those of the agent are meant, which were violated before')
+})
+
 const KEY: ContextKey = { tenant: '', principal: 'anonymous', contextId: 'c1' }
 
 function update(name: string, taskId: string): TaskEvent['update'] {
@@ -128,7 +144,8 @@ function watching(
     return (await stored()).filter(({ generation }) => generation > after).slice(0, limit)
   }
   const watch = new PropertyWatch({ agent, store: { readEvents }, clock, logger, counters })
-  const tells = (events: readonly TaskEvent[], key = KEY) => watch.committed({ key, log: events } as unknown as Commit)
+  const tells = (events: readonly TaskEvent[], key = KEY) =>
+    watch.committed({ key, log: events } as unknown as Commit, { versionOf: () => agent.version })
   return { watch, tells, log, clock, counters, asked }
 }
 

@@ -1,12 +1,13 @@
 import { access, constants, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import type { VersionCounts } from '../../../runtime/store/rows.ts'
 import { installedVersion, satisfies } from '../../peers/installed-packages.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { checkUse } from '../../postgres/session/server-checks.ts'
 import { isUrl, readOptions, refusePassword } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { databaseNameOf } from '../db.ts'
-import { nodeReader } from '../load-agent.ts'
+import { loadAgent, nodeReader } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, callOption, ENVIRONMENT_HELP, readAccess } from '../talk/agent-connection.ts'
 import { oneLine, plain, type Style, styleText } from '../text/terminal.ts'
@@ -31,7 +32,7 @@ at the agent's card, its clock, and calls that change nothing. What is odd about
 copes with it. Each line on stdout begins with ok, note or WRONG. Below it stands the line that mends it, if there is one.
 
   --text "TEXT"   also send this message to the agent, once, and say how that went
-  --db FILE|URL   also at this file or database of taskchart serve --db
+  --db FILE|URL   also at this file or database of taskchart serve --db. With a module, at what its earlier versions serve
 ${ACCESS_HELP}
 ${ENVIRONMENT_HELP}
 Exit codes: 0 nothing is wrong, 1 something is, 2 wrong usage, 130 stopped with Ctrl-C.
@@ -71,7 +72,11 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   if (isRemote)
     for await (const finding of urlFindings({ url: target, access: readAccess(values, io.env), text }, io))
       print(finding)
-  else if (target !== undefined) print(await agentFinding(target, io))
+  else if (target !== undefined) {
+    const found = await agentFinding(target, io)
+    print(found)
+    if (db !== undefined && found.status === 'ok') print(...(await earlierFindings(target, db, io)))
+  }
   return findings.some(({ status }) => status === 'wrong') ? EXIT.error : EXIT.ok
 }
 
@@ -85,6 +90,52 @@ function textOf({ status, what, mend }: CheckResult, hasColours: boolean): strin
   const [mark, style] = MARKS[status]
   const lines = plain(what).split('\n').join('\n       ')
   return `${styleText(hasColours, style, mark.padEnd(5))}  ${lines}\n${mend === undefined ? '' : `       ${oneLine(mend)}\n`}`
+}
+
+/** How many open tasks are counted at once. */
+const PORTION = 2000
+
+/** What each entry of the agent's `earlier` still serves, and open tasks of other versions that have no entry. */
+async function earlierFindings(target: string, db: string, io: Io): Promise<CheckResult[]> {
+  const { agent } = await loadAgent(target, io.cwd)
+  if (!agent.earlier) return []
+  const open = await openVersions(db, io.cwd)
+  if (!open) return []
+  const tasks = (count: number) => (count === 1 ? '1 open task' : `${count} open tasks`)
+  const served = Object.keys(agent.earlier).map((version): CheckResult => {
+    const count = open.get(version) ?? 0
+    const what = `the entry of version ${version} in earlier serves ${count === 0 ? 'no open task' : tasks(count)}`
+    return count === 0
+      ? { status: 'note', what, mend: `Remove it, once no process runs version ${version}` }
+      : { status: 'ok', what, mend: `They are: taskchart tasks ls --db ${db} --version ${version}` }
+  })
+  const others = [...open].filter(([version]) => version !== agent.version && agent.earlier?.[version] === undefined)
+  return [
+    ...served,
+    ...others.map(([version, count]): CheckResult => ({
+      status: 'note',
+      what: `${tasks(count)} of ${version === '' ? 'no version' : `version ${version}`}, which has no entry in earlier`,
+      mend: `What becomes of them says: taskchart replay ${target} --db ${db}`
+    }))
+  ]
+}
+
+/** Open tasks by version; `undefined` for a file or database that cannot be read, of which another line tells. */
+async function openVersions(db: string, cwd: string): Promise<ReadonlyMap<string, number> | undefined> {
+  const logger = { warn: () => {}, error: () => {} }
+  const store = await openReader(db, cwd, logger).catch(() => undefined)
+  if (!store) return undefined
+  const open = new Map<string, number>()
+  try {
+    for (let after: string | undefined = ''; after !== undefined;) {
+      const { versions, next }: VersionCounts = await store.countVersions(PORTION, after)
+      for (const [version, count] of Object.entries(versions)) open.set(version, (open.get(version) ?? 0) + count)
+      after = next
+    }
+    return open
+  } finally {
+    await store.close()
+  }
 }
 
 /** How many of each caller's newest tasks are read. */

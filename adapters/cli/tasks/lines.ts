@@ -28,6 +28,7 @@ const OPTIONS = {
   context: { type: 'string' },
   'context-id': { type: 'string' },
   since: { type: 'string' },
+  version: { type: 'string' },
   limit: { type: 'string', default: '50' },
   ...OUTPUT_OPTIONS
 } as const
@@ -40,15 +41,18 @@ export async function printTasks(args: readonly string[], io: Io, isBare = false
   const { values, positionals } = readOptions(args, OPTIONS)
   const { place, rest } = readPlace(values, positionals, io.env)
   readPositionals(rest, [])
-  const { state, context, 'context-id': id, since } = values
+  const { state, context, 'context-id': id, since, version } = values
   const contextId = readAlias({ context, 'context-id': id }, ['context', 'context-id'])
   const form = readOutput(values)
+  if (version !== undefined && place.agent !== undefined)
+    throw usageError('--version is for --db: an agent does not tell which version opened a task.')
   const limit = readLimit(values.limit)
   const nowMs = io.clock.now()
   const filters: Filters = {
     contextId,
     ...(state !== undefined && { state: readState('--state', state) }),
-    ...(since !== undefined && { since: readMoment('--since', since, nowMs) })
+    ...(since !== undefined && { since: readMoment('--since', since, nowMs) }),
+    ...(version !== undefined && { version })
   }
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const listing = await withSource(place, report, io, source => source.newest(filters, limit))

@@ -2,7 +2,7 @@ import { taskNotFound } from '../../../machines/protocol/errors.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
-import type { StoredWebhook, WebhookProgress, Scope } from '../../../runtime/store/rows.ts'
+import { type StoredWebhook, type WebhookProgress, type Scope, versionOfSnapshot } from '../../../runtime/store/rows.ts'
 import type { StoredTask, TaskCursor, TaskEvent, TaskQuery } from '../../../runtime/store/store.ts'
 import type { SavedTask } from '../../../runtime/work-port.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
@@ -26,7 +26,10 @@ import { momentText } from '../text/format.ts'
 import { oneLine } from '../text/terminal.ts'
 
 /** Filters of a list. They combine. */
-export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'>
+export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'> & {
+  /** Only open tasks that this version of the agent has stored; only of a store. */
+  readonly version?: string
+}
 
 /** A task, with the scope and generation that its source reports. */
 export interface FoundTask {
@@ -160,11 +163,12 @@ async function storeSource(
   return {
     newest: async (filters, limit) => {
       const scopes = await wanted()
+      const tasksIn = (scope: Scope) => tasksOf(store, scope, filters, signal)
       // One more than the limit shows whether there are more.
-      const tasks = await newestOf(store, scopes, filters, limit + 1, signal)
+      const tasks = await newestOf(tasksIn, scopes, limit + 1)
       const isMixed = scopes.length > 1
       if (tasks.length <= limit) return { tasks, isMixed }
-      return { tasks: tasks.slice(0, limit), total: await totalOf(store, scopes, filters), isMixed }
+      return { tasks: tasks.slice(0, limit), total: await totalOf(store, scopes, filters, tasksIn), isMixed }
     },
     all: async function* () {
       for (const scope of await wanted())
@@ -183,17 +187,15 @@ async function storeSource(
 }
 
 async function newestOf(
-  store: StoreReader,
+  tasksIn: (scope: Scope) => AsyncIterable<FoundTask>,
   scopes: readonly Scope[],
-  filters: Filters,
-  limit: number,
-  signal: AbortSignal
+  limit: number
 ): Promise<FoundTask[]> {
   let newest: FoundTask[] = []
   for (const scope of scopes) {
     const oldest = newest[limit - 1]
     const own: FoundTask[] = []
-    for await (const found of tasksOf(store, scope, filters, signal)) {
+    for await (const found of tasksIn(scope)) {
       if (own.length === limit || (oldest && timeOf(found) <= timeOf(oldest))) break
       own.push(found)
     }
@@ -202,32 +204,45 @@ async function newestOf(
   return newest
 }
 
-async function totalOf(store: StoreReader, scopes: readonly Scope[], filters: Filters): Promise<number> {
+async function totalOf(
+  store: StoreReader,
+  scopes: readonly Scope[],
+  { version, ...filters }: Filters,
+  tasksIn: (scope: Scope) => AsyncIterable<FoundTask>
+): Promise<number> {
   let total = 0
   for (const scope of scopes)
-    total += (await store.listTasks(scope, { ...filters, limit: 1, historyLength: 0, artifacts: false })).total
+    if (version !== undefined) for await (const _ of tasksIn(scope)) total += 1
+    else total += (await store.listTasks(scope, { ...filters, limit: 1, historyLength: 0, artifacts: false })).total
   return total
 }
 
 async function* tasksOf(
   store: StoreReader,
   scope: Scope,
-  filters: Filters,
+  { version, ...filters }: Filters,
   signal: AbortSignal
 ): AsyncGenerator<FoundTask, void, undefined> {
   let after: TaskCursor | undefined
   do {
     const { tasks, next } = await scopePage(store, scope, filters, after, signal)
-    yield* tasks
+    for (const found of tasks)
+      if (version === undefined || (await storedVersion(store, scope, found)) === version) yield found
     after = next
   } while (after)
+}
+
+/** The version of the agent that stored an open task; `undefined` for one that has ended. */
+async function storedVersion(store: StoreReader, scope: Scope, { task }: FoundTask): Promise<string | undefined> {
+  const snapshot = isTerminal(task.status.state) ? undefined : await store.readSnapshot(scope, task.id)
+  return snapshot === undefined ? undefined : versionOfSnapshot(snapshot)
 }
 
 /** A page of the tasks of a scope that match. */
 export async function scopePage(
   store: StoreReader,
   scope: Scope,
-  filters: Filters,
+  filters: Omit<Filters, 'version'>,
   after: TaskCursor | undefined,
   signal: AbortSignal
 ): Promise<Page<TaskCursor>> {

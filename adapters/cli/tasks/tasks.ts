@@ -67,6 +67,8 @@ Of ls:
                   canceled or rejected
   --context ID    only tasks of this context
   --since TIME    only tasks whose status changed since: 2026-01-31T12:00:00Z, 2026-01-31, or 30m, 2h or 7d ago
+  --version V     only open tasks that this version of the agent opened, and so those that its entry in earlier still
+                  serves; with --db
   --limit N       at most so many; default 50
   --json          one line of JSON for each task, without its history and artifacts:
                   { tenant?, principal?, generation?, task }

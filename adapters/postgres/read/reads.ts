@@ -2,6 +2,8 @@ import {
   sumTransitionCounts,
   type SendRow,
   type StateCounts,
+  sumVersions,
+  type VersionCounts,
   type StoredWebhook,
   type Scope
 } from '../../../runtime/store/rows.ts'
@@ -222,6 +224,13 @@ export class PostgresReads {
     return {
       states: Object.fromEntries((await this.#rows(READS.states, [])).map(([state, count]) => [state, Number(count)]))
     }
+  }
+
+  async countVersions(limit: number, after: string): Promise<VersionCounts> {
+    const rows = await this.#rows(READS.versions, [after || '0', String(limit)])
+    const versions = sumVersions(rows.map(([, start]) => String(start)))
+    const last = rows[limit - 1]
+    return last ? { versions, next: String(last[0]) } : { versions }
   }
 
   async readSend(scope: Scope, key: string): Promise<SendRow | undefined> {

@@ -1,4 +1,5 @@
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
+import { VERSION_CHARACTERS } from '../../../runtime/store/rows.ts'
 import { countBefore } from '../../rows/commit-rows.ts'
 import { CONTEXT_COLUMNS, TASK_COLUMNS, TASK_WIDTH } from '../write/row-shapes.ts'
 import { TRANSITION_COLUMNS } from '../write/transition-rows.ts'
@@ -146,6 +147,10 @@ export const READS = {
   states: prepared(
     'states',
     `SELECT state, sum(count) FROM counters WHERE state IN (${OPEN}) GROUP BY state HAVING sum(count) <> 0`
+  ),
+  versions: prepared(
+    'versions',
+    `SELECT task, substr(snapshot, 1, ${VERSION_CHARACTERS}) FROM snapshots WHERE task > $1::bigint ORDER BY task LIMIT $2::int`
   ),
   openOfAll: counted('open_of_all', 'true'),
   openOfTenant: counted('open_of_tenant', 'tenant = $1'),

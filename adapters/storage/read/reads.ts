@@ -5,7 +5,10 @@ import {
   type StateCounts,
   type StoredWebhook,
   sumTransitionCounts,
-  type Scope
+  sumVersions,
+  type Scope,
+  VERSION_CHARACTERS,
+  type VersionCounts
 } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey,
@@ -256,6 +259,13 @@ export class SqliteReads {
     return last ? { states, next: `${String(last.context)}.${String(last.task)}` } : { states }
   }
 
+  countVersions(limit: number, after: string): VersionCounts {
+    const rows = this.#open.versions.all(Number(after), limit) as { task: number; start: string }[]
+    const versions = sumVersions(rows.map(({ start }) => start))
+    const last = rows[limit - 1]
+    return last ? { versions, next: String(last.task) } : { versions }
+  }
+
   readWebhooks(scope: Scope, taskId: string): StoredWebhook[] {
     return (
       this.#ofTask(scope, taskId, row =>
@@ -412,6 +422,9 @@ function openCounts(database: Database) {
     all: database.prepare('SELECT count(*) AS count FROM tasks WHERE endedAtMs IS NULL'),
     states: database.prepare(
       'SELECT context, task, state FROM tasks WHERE endedAtMs IS NULL AND (context, task) > (?, ?) ORDER BY context, task LIMIT ?'
+    ),
+    versions: database.prepare(
+      `SELECT task, substr(snapshot, 1, ${VERSION_CHARACTERS}) AS start FROM snapshots WHERE task > ? ORDER BY task LIMIT ?`
     ),
     ofPrincipal: database.prepare(`
       ${TENANTS} SELECT count(*) AS count FROM tenants CROSS JOIN scopes ON scopes.tenant = tenants.tenant AND scopes.principal = ? ${tasks}`),

@@ -1,5 +1,12 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import type { NewWebhook, StoredWebhook, WebhookProgress, WebhookRow, Scope } from '../rows.ts'
+import {
+  type NewWebhook,
+  type StoredWebhook,
+  sumVersions,
+  type WebhookProgress,
+  type WebhookRow,
+  type Scope
+} from '../rows.ts'
 import {
   type Commit,
   type ContextKey,
@@ -83,6 +90,12 @@ export class MemoryContexts {
     const counts: Partial<Record<TaskState, number>> = {}
     for (const { order } of this.#scopes.values()) order.countOpen(counts)
     return counts
+  }
+
+  /** Number of open tasks by version. */
+  countVersions(): Record<string, number> {
+    const contexts = [...this.#scopes.values()].flatMap(({ contexts }) => [...contexts.values()])
+    return sumVersions(contexts.flatMap(({ live }) => live.map(({ snapshot }) => snapshot)))
   }
 
   /** Writes a commit. Writes nothing and gives `false` if it lost its race. */

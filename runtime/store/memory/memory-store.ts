@@ -114,6 +114,7 @@ export function memoryStore(): Store {
       }),
     countOpen: whose => call(() => contexts.countOpen(whose)),
     countStates: () => call(() => ({ states: contexts.countStates() })),
+    countVersions: () => call(() => ({ versions: contexts.countVersions() })),
     readSend: (scope, key) => call(() => sends.get(scope, key)),
     writeWebhook: (scope, webhook, limit) =>
       call(() => {

@@ -182,7 +182,8 @@ await t.test('a passivated context is kept without its actors', async t => {
     const actors = {
       key: { tenant: '', principal: 'ann', contextId: 'c' },
       name: 'c',
-      root: createActor(createMachine({})).start()
+      root: createActor(createMachine({})).start(),
+      versionOf: () => '1'
     }
     recorder.entered(actors)
     recorder.left(actors)
@@ -208,7 +209,12 @@ await t.test('a full recorder drops its oldest contexts, then the oldest steps o
   const talk = (contextId: string, text: string) => {
     const root = createActor(machine)
     hostActors(root.system, { turnNumber: 0 } as ActorHost)
-    recorder.entered({ key: { tenant: '', principal: 'ann', contextId }, name: contextId, root: root.start() })
+    recorder.entered({
+      key: { tenant: '', principal: 'ann', contextId },
+      name: contextId,
+      root: root.start(),
+      versionOf: () => '1'
+    })
     root.send({ type: 'said', text })
     return root
   }

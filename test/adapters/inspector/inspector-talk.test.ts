@@ -186,7 +186,7 @@ const root = createActor(createMachine({}))
 
 function actorsOf(contextId: string): LiveActors {
   const own = { ...key, contextId }
-  return { key: own, name: contextName(own), root }
+  return { key: own, name: contextName(own), root, versionOf: () => '1' }
 }
 
 await t.test('the index of contexts', async t => {

@@ -129,6 +129,26 @@ await t.test('functions and generators run again, and tasks that had not started
   })
 })
 
+await t.test('a task whose version the agent still has goes on with the work of that version', async t => {
+  const work = async ({ sleep }: { sleep: (ms: number) => Promise<void> }) => sleep(1000)
+  for (const [before, now, verdict] of [
+    [chart('a', 'b'), work, { outlook: 'ok' }],
+    [work, chart('a', 'b'), { outlook: 'runs again' }],
+    [chart('at work'), { work: chart('at work'), recovery: 'fail' }, { outlook: 'fails' }]
+  ] as const) {
+    const entry = 'work' in now ? now : before
+    const life = lives(t, { work: before, version: '1' })
+    const { id } = await open(life.runtime, 'go', { contextId: 'c' })
+    await rest()
+    const verdicts = await outlook(life, {
+      work: 'work' in now ? now.work : now,
+      version: '2',
+      earlier: { '1': entry }
+    })
+    t.match(verdicts, { [id]: { ...inC, storedVersion: '1', ...verdict } })
+  }
+})
+
 await t.test('a running chart fails if its agent wants that', async t => {
   const life = lives(t, { work: chart('at work') })
   const { id } = await open(life.runtime)

@@ -1,0 +1,85 @@
+import type { Agent } from '../agent/define-agent.ts'
+import { type Clock, unrefTimer } from '../ports/clock.ts'
+import type { Logger } from '../ports/logger.ts'
+import type { VersionCounts } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
+
+/** How many open tasks are counted in one read of the store. */
+const PORTION = 2000
+
+/** The pause after a count. Ends of tasks within it are counted together. */
+const PAUSE_MS = 10_000
+
+interface Services {
+  readonly agent: Pick<Agent, 'earlier'>
+  readonly countVersions: NonNullable<Store['countVersions']>
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Logs when the last open task of an earlier version has ended, once for each version: its code can go. Other processes
+ * may have tasks of the version, so the store is asked after an end.
+ */
+export class EarlierTasks {
+  readonly #services: Services
+  /** Versions with ends that no count has seen. */
+  readonly #ended = new Set<string>()
+  readonly #reported = new Set<string>()
+  #isCounting = false
+  #isClosed = false
+  #timer: unknown
+
+  constructor(services: Services) {
+    this.#services = services
+  }
+
+  /** Call it after the commit that ends a task of this version. */
+  onEnd(version: string): void {
+    if (this.#services.agent.earlier?.[version] === undefined || this.#reported.has(version)) return
+    this.#ended.add(version)
+    if (!this.#isCounting) void this.#count()
+  }
+
+  /** Counts no more. */
+  close(): void {
+    this.#isClosed = true
+    this.#services.clock.clearTimeout(this.#timer)
+  }
+
+  async #count(): Promise<void> {
+    const { clock, logger } = this.#services
+    this.#isCounting = true
+    const ended = [...this.#ended]
+    this.#ended.clear()
+    try {
+      const open = await this.#openVersions()
+      if (this.#isClosed) return
+      for (const version of ended) {
+        if (open.has(version)) continue
+        this.#reported.add(version)
+        logger.warn('the last open task of an earlier version has ended: its entry in earlier can go', { version })
+      }
+    } catch {
+      // The store reports its own failure.
+      if (this.#isClosed) return
+      for (const version of ended) this.#ended.add(version)
+    }
+    this.#timer = clock.setTimeout(() => {
+      this.#isCounting = false
+      if (this.#ended.size > 0) void this.#count()
+    }, PAUSE_MS)
+    unrefTimer(this.#timer)
+  }
+
+  /** The versions of all open tasks. */
+  async #openVersions(): Promise<ReadonlySet<string>> {
+    const open = new Set<string>()
+    for (let after: string | undefined = ''; after !== undefined;) {
+      const { versions, next }: VersionCounts = await this.#services.countVersions(PORTION, after)
+      for (const version of Object.keys(versions)) open.add(version)
+      after = next
+    }
+    return open
+  }
+}
