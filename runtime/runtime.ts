@@ -176,6 +176,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     scheduler,
     schedulesAll: tenants.listed !== undefined || authenticate !== undefined,
     extensions,
+    versions: settings.versions,
     refused: refusedOperations(capabilities)
   })
   const health = () => healthOf({ state, store, clock })

@@ -201,7 +201,9 @@ async function cardOf(file: string, cwd: string, url: string | undefined): Promi
   const { agent, authenticate } = await loadAgent(file, cwd)
   const runtime = servedRuntime(createRuntime({ agent, ...(authenticate && { authenticate }) }), 'card')
   try {
-    return runtime.agentCard(interfacesAt(url, { webSocket: true, http: true, dialects: [] }))
+    return runtime.agentCard(
+      interfacesAt(url, { webSocket: true, http: true, dialects: [] }, runtime.settings.versions)
+    )
   } finally {
     await runtime.close()
   }

@@ -1,4 +1,5 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
+import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import {
   A_CLOCK,
@@ -52,8 +53,8 @@ export interface ConnectOptions {
    */
   readonly bindings?: readonly string[]
   /**
-   * The versions of A2A to use: `1.0`, `0.3`. The card is then also fetched for a `ws:` URL. Default: all that this
-   * client supports, the newest first.
+   * The versions of A2A to use: `1.1`, `1.0`, `0.3`. The card is then also fetched for a `ws:` URL. Default: all that
+   * this client supports, the newest first.
    */
   readonly versions?: readonly string[]
   /**
@@ -127,6 +128,8 @@ export function backOffOptions({
 
 /** The options of an open connection, whose credentials have their places. */
 export interface PlacedOptions extends ConnectOptions {
+  /** The version of its requests, before a translation to 0.3. Default 1.0. */
+  readonly version?: NativeVersion
   readonly places?: readonly SecretPlace[]
 }
 

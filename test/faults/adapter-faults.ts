@@ -265,8 +265,8 @@ export const adapterFaults: readonly Fault[] = [
   {
     name: 'a client resumes one generation too late',
     file: REQUESTS,
-    find: 'this.#generation > 0 ? { afterGeneration: this.#generation } : {}',
-    replace: 'this.#generation > 0 ? { afterGeneration: this.#generation + 1 } : {}'
+    find: 'cursor === undefined ? {} : { afterGeneration: cursor }',
+    replace: 'cursor === undefined ? {} : { afterGeneration: cursor + 1 }'
   },
   {
     name: 'a client resends a message that may be processed twice',

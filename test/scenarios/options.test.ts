@@ -230,6 +230,7 @@ await t.test('an option of a runtime refuses a value of another type, with what 
     limits: [5, /^limits has to be an object such as/],
     retention: [[], /^retention has to be an object .* not a list\.$/],
     deduplicate: ['yes', /^deduplicate has to be true or false, not a string\.$/],
+    versions: [['1.1'], /^versions has to be \['1\.0'\] or \['1\.0', '1\.1'\], not a list\.$/],
     authenticate: ['key', /^authenticate has to be a function/],
     authorize: [true, /^authorize has to be a function/],
     tenants: [['acme'], /^tenants has to be an object/],

@@ -1,5 +1,5 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import { type Task, TaskSchema } from '../../../machines/protocol/objects.ts'
+import { ANSWER_SCHEMAS, type Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { type ClientRequest, lastingParameters, type RequestFrame, StreamRequest, validAnswer } from '../requests.ts'
@@ -165,7 +165,7 @@ class Attempt implements ResponseReceiver {
         receiver,
         stop
       )
-      return validAnswer(TaskSchema, answer, this.#state.url)
+      return validAnswer(ANSWER_SCHEMAS[this.#state.generations.version].task, answer, this.#state.url)
     } catch {
       return undefined
     }

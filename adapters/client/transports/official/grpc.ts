@@ -81,7 +81,7 @@ export async function loadGrpc(
   return async (url, options, isReliable) =>
     new HttpCalls({
       transport: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect),
-      state: new TransportState(url, isReliable),
+      state: new TransportState(url, isReliable, options.version),
       backOff: backOffOptions(options)
     })
 }

@@ -145,6 +145,27 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     })
   })
 
+  await t.test('speaks 1.1 with --versions 1.0,1.1, and refuses versions that it does not know', async t => {
+    const { announcement, stop, ended } = await serving(t, cwd, ['hello.js', '--json', '--versions', '1.0,1.1'])
+    const { card, http } = JSON.parse(announcement) as Record<string, string>
+    const { supportedInterfaces } = (await (await fetch(`${card}`)).json()) as {
+      supportedInterfaces: { protocolVersion: string }[]
+    }
+    t.strictSame(
+      supportedInterfaces.map(({ protocolVersion }) => protocolVersion),
+      ['1.1', '1.1', '1.1', '1.0', '1.0', '1.0']
+    )
+    t.equal((await fetch(`${http}tasks`, { headers: { 'a2a-version': '1.1' } })).status, 200)
+    stop()
+    t.equal((await ended()).code, 0)
+    for (const versions of ['1.1', '1.0,1.2', '1.0,1.0', '']) {
+      t.match(await run(cwd, ['serve', 'hello.js', '--versions', versions]).ended(), {
+        code: 2,
+        stderr: /--versions takes 1\.0 or 1\.0,1\.1, not/
+      })
+    }
+  })
+
   await t.test(
     'offers push notifications by default, and to loopback receivers with --allow-loopback-webhooks',
     async t => {

@@ -335,7 +335,7 @@ await t.test('the first interface of a card with A2A 1.0 and a supported binding
   t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), {
     code: 'UnsupportedOperation',
     message:
-      /offers no WEBSOCKET that this client speaks \(A2A 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/
+      /offers no WEBSOCKET that this client speaks \(A2A 1\.1 and 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/
   })
 })
 
@@ -366,7 +366,7 @@ await t.test('versions names those to use, also for a ws: address', async t => {
   await current.close()
   t.match(await rejection(connect(url, { versions: ['2.0'] })), {
     name: 'TypeError',
-    message: '"2.0" is not a version of A2A that this client speaks. Use 1.0 or 0.3.'
+    message: '"2.0" is not a version of A2A that this client speaks. Use 1.1 or 1.0 or 0.3.'
   })
 })
 
@@ -395,7 +395,7 @@ await t.test('an agent of a version before 0.3 is refused', async t => {
   const older = await httpAgent(t, { version: '0.2', others: ['GRPC'] })
   t.match(await refusal(connect(older.url)), {
     code: 'UnsupportedOperation',
-    message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.0 and 0.3.`
+    message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.1, 1.0 and 0.3.`
   })
   const oldest = await httpAgent(t, { cardPath: '/none' })
   oldest.script(
@@ -413,7 +413,7 @@ await t.test('an agent of a version before 0.3 is refused', async t => {
   )
   t.match(await refusal(connect(oldest.url)), {
     code: 'UnsupportedOperation',
-    message: /speaks only A2A 0\.2; this client speaks 1\.0 and 0\.3/
+    message: /speaks only A2A 0\.2; this client speaks 1\.1, 1\.0 and 0\.3/
   })
   t.equal(older.asked.length, 0)
 })
