@@ -218,7 +218,7 @@ await t.test('lines of JSON end with the error', async t => {
   const { id } = JSON.parse(String(first)).task as { readonly id: string }
   const shown = await runCommand(['task', 'list', url, '--json'])
   t.match(JSON.parse(shown.stdout), { id, status: {} }, 'a task has a line of its own')
-  t.match(JSON.parse((await runCommand(['tasks', 'ls', url, '--json'])).stdout), { generation: 2, task: { id } })
+  t.match(JSON.parse((await runCommand(['tasks', 'ls', url, '--json'])).stdout), { generation: 3, task: { id } })
   t.match(JSON.parse((await runCommand(['task', 'cancel', url, id, '--json'])).stdout), { id })
   t.match(await runCommand(['task', 'get', url, id]), { code: 0, stdout: new RegExp(`^task +${id}\n`) })
 })
@@ -363,7 +363,10 @@ await t.test('the parts of a message come in the order of the options', async t 
     [['hi', '--binding', 'JSONRPC', '--transport', 'GRPC'], /--binding and --transport are the same option\./],
     [['hi', '--svc-param', 'x'], /--svc-param takes NAME:VALUE/],
     [['hi', '--svc-param', 'A2A-Version: 1.0'], /The version has an option of its own: --a2a-version\./],
-    [['hi', '--a2a-version', '2.0'], /"2\.0" is not a version of A2A that this client speaks\. Use 1\.0 or 0\.3\./]
+    [
+      ['hi', '--a2a-version', '2.0'],
+      /"2\.0" is not a version of A2A that this client speaks\. Use 1\.1 or 1\.0 or 0\.3\./
+    ]
   ]
   for (const [args, message] of wrong)
     t.match(await runCommand(['send', url, ...args], { cwd }), { code: 2, stderr: message }, args.join(' '))

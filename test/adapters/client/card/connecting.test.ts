@@ -366,7 +366,7 @@ await t.test('versions names those to use, also for a ws: address', async t => {
   await current.close()
   t.match(await rejection(connect(url, { versions: ['2.0'] })), {
     name: 'TypeError',
-    message: '"2.0" is not a version of A2A that this client speaks. Use 1.0 or 0.3.'
+    message: '"2.0" is not a version of A2A that this client speaks. Use 1.1 or 1.0 or 0.3.'
   })
 })
 
