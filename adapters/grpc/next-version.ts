@@ -55,16 +55,15 @@ export function nextVersionService(official: Service): NextVersionService {
       return request
     }
   })
-  /** `holderOf` gives the object whose JSON the request handler has noted. */
+  /** `notedOf` gives the object whose JSON the request handler has noted. */
   const writing = <Request, Response extends object>(
     { responseSerialize }: MethodDefinition<Request, Response>,
-    holderOf: (response: Response) => object | undefined,
+    notedOf: (response: Response) => object,
     write: (bytes: Uint8Array, json: never, taskBytes: TaskBytes) => Uint8Array
   ) => ({
     responseSerialize: (response: Response): Buffer<ArrayBuffer> => {
-      const bytes = responseSerialize(response)
-      const json = answers.get(holderOf(response) ?? response)
-      return json ? Buffer.from(write(bytes, json as never, taskBytes)) : bytes
+      const json = answers.get(notedOf(response)) as never
+      return Buffer.from(write(responseSerialize(response), json, taskBytes))
     }
   })
   const itself = (response: object) => response
@@ -79,7 +78,7 @@ export function nextVersionService(official: Service): NextVersionService {
       sendMessage: {
         ...sendMessage,
         ...reading(sendMessage, readSend),
-        ...writing(sendMessage, ({ payload }) => payload?.value, writeAnswer)
+        ...writing(sendMessage, ({ payload }) => payload?.value as object, writeAnswer)
       },
       sendStreamingMessage: {
         ...sendStreamingMessage,
@@ -181,13 +180,13 @@ function changed(
 
 function writeTask(bytes: Uint8Array, task: Task, taskBytes: TaskBytes): Uint8Array {
   const { artifacts = [], timeline = [], generation } = task
-  return changed(bytes, { 4: (artifact, place) => writeArtifact(artifact, artifacts[place]) }, writer => {
+  return changed(bytes, { 4: (artifact, place) => writeArtifact(artifact, artifacts[place] as Artifact) }, writer => {
     writeNumber(writer, 7, generation)
     for (const entry of timeline) writer.tag(8, WireType.LengthDelimited).bytes(timelineBytes(entry, taskBytes))
   })
 }
 
-function writeArtifact(bytes: Uint8Array, { startGeneration, endGeneration }: Partial<Artifact> = {}): Uint8Array {
+function writeArtifact(bytes: Uint8Array, { startGeneration, endGeneration }: Artifact): Uint8Array {
   return changed(bytes, {}, writer => {
     writeNumber(writer, 7, startGeneration)
     writeNumber(writer, 8, endGeneration)

@@ -165,11 +165,11 @@ export class LiveContext implements LiveActors {
     const task = { actor, generation, question: this.tasks.questionOf(taskId) }
     const accepted = acceptEvent(task, event, this.#rules, options)
     if ('reason' in accepted) return accepted
-    if ('message' in event && !this.#facts.addMessage({ message: event.message, taskId, generation }, event.request))
-      return { reason: 'bytes' }
+    if ('message' in event && !this.#facts.addMessage(taskId, event.message, event.request)) return { reason: 'bytes' }
     const { send, webhook, trace } = options
     if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
-    if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
+    if (webhook)
+      turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: this.tasks.generationOf(taskId) })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(accepted)
     this.#host.stopThrottling(taskId)
@@ -340,8 +340,12 @@ export class LiveContext implements LiveActors {
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     this.tasks.releaseEnded(turn)
     for (const taskId of turn.changedTasks) {
-      if (subscriptions.has(taskId)) subscriptions.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))
-      if (webhooks?.has(taskId)) webhooks.advance(taskId, turn.rowOf(taskId).generation)
+      const toWebhooks = webhooks?.has(taskId)
+      if (!toWebhooks && !subscriptions.has(taskId)) continue
+      const entries = turn.entriesOf(taskId)
+      subscriptions.publish(taskId, entries)
+      const newest = toWebhooks && entries.findLast(({ update }) => update)
+      if (newest) webhooks?.advance(taskId, newest.generation)
     }
   }
 }

@@ -102,9 +102,8 @@ async function sendToOwner(
   if ('message' in outcome) return outcome
   const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
-  // Other nodes send only events.
-  tail.onMessage()
-  // Later events may have been published before the tail listened.
+  // Later entries may have been published before the tail listened.
+  tail.mayHaveMessages = true
   const stored = await services.store
     .readTask(scope, row.taskId, { historyLength: 0, artifacts: false })
     .catch((error: unknown) => {

@@ -199,6 +199,25 @@ function withGeneration(metadata: Record<string, unknown> | undefined, generatio
   return { ...metadata, [RELIABILITY_EXTENSION]: { generation } }
 }
 
+/** The parts of a task in the answer to a call: in 1.1 with its timeline, which is whole without a length. */
+export function readOptionsFor(
+  { version }: Pick<WireForm, 'version'>,
+  { historyLength, timelineLength = Infinity }: Pick<ReadOptions, 'historyLength' | 'timelineLength'> = {}
+): ReadOptions {
+  return version === NEXT_VERSION ? { historyLength, timelineLength } : { historyLength }
+}
+
+/**
+ * How a store reads a task that is then completed: without artifacts and history if it is large, and always for a
+ * timeline, which is made of its entries.
+ */
+export function firstRead(options: ReadOptions): ReadOptions {
+  return options.timelineLength === undefined ? { ...options, within: LARGE_BYTES } : { within: NOTHING_AT_ONCE }
+}
+
+/** As `within`, so that a store gives no task with artifacts and history, not even an empty one. */
+export const NOTHING_AT_ONCE = -1
+
 /** A task with more bytes than this is read and answered in pieces. */
 export const LARGE_BYTES = 1024 * 1024
 
@@ -223,7 +242,7 @@ export async function readWhole(
   options: ReadOptions = {},
   budget?: Budget
 ): Promise<StoredTask | undefined> {
-  const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
+  const stored = await store.readTask(scope, taskId, firstRead(options))
   return stored && loadWholeTask(store, scope, stored, options, budget)
 }
 
@@ -240,8 +259,8 @@ export async function loadWholeTask(
 ): Promise<StoredTask | undefined> {
   const { task, generation, large } = stored
   if (!large) return stored
-  await budget?.(large.bytes)
-  const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id)
+  if (options.timelineLength === undefined || large.bytes > LARGE_BYTES) await budget?.(large.bytes)
+  const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id, options.timelineLength !== undefined)
   const messages: MessageRow[] = []
   while (messages.length < large.messages) {
     const piece = await store.readTaskMessages(scope, task.id, messages.length, PIECE_BYTES)
@@ -252,8 +271,8 @@ export async function loadWholeTask(
   let next = 0
   for await (const piece of eventPieces(store, scope, task.id, generation))
     next = applyEvents(record, piece, messages, next)
-  if (record.generation < generation) return undefined
   for (const message of messages.slice(next)) applyMessage(record, message)
+  if (record.generation < generation) return undefined
   return projectTask(record, options)
 }
 
@@ -271,10 +290,11 @@ export async function* eventPieces(
     store.readEvents(scope, taskId, after, Math.min(EVENTS_A_PIECE, generation - after), PIECE_BYTES)
   let after = 0
   for (let next: Promise<TaskEvent[]> | undefined = read(after); next;) {
-    const piece: TaskEvent[] = await next
-    const newest = piece.at(-1)?.generation ?? 0
-    if (newest <= after) return
-    after = newest
+    // Messages have generations too, so the limit may let later events in.
+    const piece = (await next).filter(event => event.generation <= generation)
+    const newest = piece.at(-1)
+    if (!newest) return
+    after = newest.generation
     next = after < generation ? read(after) : undefined
     // The caller may leave before it is awaited.
     next?.catch(() => {})

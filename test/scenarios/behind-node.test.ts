@@ -50,6 +50,8 @@ const SUITES: readonly [file: string, ...exceptions: readonly string[]][] = [
   ['adapters/client/client-peers'],
   ['adapters/ai/ai'],
   ['scenarios/durable'],
+  ['scenarios/next-version'],
+  ['scenarios/next-version-timeline'],
   // It counts reads of the store.
   ['runtime/access/authorize', 'an authorize that times out refuses all requests with Overloaded, and nothing is read'],
   // They count reads of the store, and close a runtime between two calls.

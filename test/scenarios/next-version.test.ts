@@ -1,53 +1,17 @@
 import * as grpcJs from '@grpc/grpc-js'
-import t, { type Test } from 'tap'
-import type { WireCaller, WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
-import { jsonRpcCaller, restCaller } from '../../adapters/conformance/callers/http-callers.ts'
-import { webSocketCaller } from '../../adapters/conformance/callers/websocket-caller.ts'
-import { grpc } from '../../adapters/grpc/index.ts'
-import { serve } from '../../adapters/serve/serve.ts'
+import t from 'tap'
+import type { WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
-import { inputRequired } from '../../runtime/index.ts'
-import type { RuntimeOptions } from '../../runtime/runtime-options.ts'
-import { byName } from '../conformance/column.ts'
-import { nextGrpcCaller, refusalIn } from '../fixtures/protocol/grpc-next.ts'
-import { echo, steeredWork } from '../fixtures/runtime/agents.ts'
-import { refusal, say, start, textOf, until } from '../fixtures/runtime/runtime-helpers.ts'
 
-const DOORS = ['JSON-RPC', 'REST', 'WebSocket', 'gRPC'] as const
-type Door = (typeof DOORS)[number]
+import { byName } from '../conformance/column.ts'
+import { refusalIn } from '../fixtures/protocol/grpc-next.ts'
+import { echo, steeredWork } from '../fixtures/runtime/agents.ts'
+import { refusal, say, start, until } from '../fixtures/runtime/runtime-helpers.ts'
+import { ASKING, DOORS, serveNext, taskOf } from '../fixtures/servers/next-version.ts'
 
 const MEMBER_ERROR = 'must be a whole number from 0 to 9223372036854775807'
-
-/** Asks a question, and completes with an answer. */
-const ASKING: Partial<AgentDefinition> = {
-  async work({ ask }) {
-    return { artifact: textOf(await ask(inputRequired('Which color?'))) ?? '' }
-  }
-}
-
-/** Serves an agent that speaks both versions over every binding, until the test ends. */
-async function served(t: Test, definition: Partial<AgentDefinition> = {}, options: Partial<RuntimeOptions> = {}) {
-  const started = start(t, { work: echo, ...definition }, { versions: ['1.0', '1.1'], ...options })
-  const at = await serve(started.runtime, { port: 0, grpc: grpc({ port: 0 }) })
-  t.teardown(() => at.close())
-  const grpcAddress = at.interfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url ?? ''
-  const { origin, host } = new URL(at.url)
-  const open = (door: Door, terms: WireParameters = { version: '1.1' }): WireCaller => {
-    if (door === 'gRPC') return nextGrpcCaller(t, grpcAddress, terms)
-    const caller =
-      door === 'JSON-RPC'
-        ? jsonRpcCaller(`${origin}/`, terms)
-        : door === 'REST'
-          ? restCaller(origin, terms)
-          : webSocketCaller(`ws://${host}/`, terms)
-    t.teardown(() => caller.close())
-    return caller
-  }
-  return { ...started, at, origin, grpcAddress, open }
-}
 
 /** What was refused: its code, and the fields with what is wrong. */
 async function refused(call: Promise<unknown>): Promise<{ code: unknown; fields: readonly unknown[]; text: string }> {
@@ -58,10 +22,8 @@ async function refused(call: Promise<unknown>): Promise<{ code: unknown; fields:
   return { code: error?.code, fields: error?.fields ?? [], text: String(error?.message) }
 }
 
-const taskOf = (result: unknown) => (result as { task: Task }).task
-
 await t.test('a task and each of its events have their generation over every binding', async t => {
-  const { open } = await served(t)
+  const { open } = await serveNext(t)
   for (const door of DOORS) {
     const caller = open(door)
     const task = taskOf((await caller.call('SendMessage', say('a boat'))).result)
@@ -87,7 +49,7 @@ await t.test('a task and each of its events have their generation over every bin
 })
 
 await t.test('in 1.0 nothing has a generation, also beside 1.1', async t => {
-  const { open } = await served(t)
+  const { open } = await serveNext(t)
   for (const door of ['JSON-RPC', 'REST', 'WebSocket', 'gRPC'] as const) {
     const caller = open(door, { version: '1.0' })
     const { result } = await caller.call('SendMessage', say('a boat'))
@@ -99,7 +61,7 @@ await t.test('in 1.0 nothing has a generation, also beside 1.1', async t => {
 
 await t.test('a read with currentGeneration waits until the task has passed it', async t => {
   const { work, run } = steeredWork()
-  const { open } = await served(t, { work })
+  const { open } = await serveNext(t, { work })
   let runs = 0
   for (const door of DOORS) {
     for (const version of ['1.0', '1.1']) {
@@ -122,7 +84,7 @@ await t.test('a read with currentGeneration waits until the task has passed it',
 })
 
 await t.test('a message with ifGenerationMatch is refused if the task has another generation', async t => {
-  const { open } = await served(t, ASKING)
+  const { open } = await serveNext(t, ASKING)
   for (const door of DOORS) {
     for (const version of ['1.0', '1.1']) {
       const caller = open(door, { version })
@@ -141,7 +103,7 @@ await t.test('a message with ifGenerationMatch is refused if the task has anothe
 })
 
 await t.test('a message with ifGenerationMatch that is sent again gets its first answer', async t => {
-  const { open, runtime } = await served(t, ASKING)
+  const { open, runtime } = await serveNext(t, ASKING)
   for (const door of DOORS) {
     const caller = open(door)
     const { id, generation = '' } = taskOf((await caller.call('SendMessage', say('go'))).result)
@@ -160,7 +122,7 @@ await t.test('a message with ifGenerationMatch that is sent again gets its first
 })
 
 await t.test('a generation that is negative or no int64 is refused, and so is a negative length', async t => {
-  const { open, runtime } = await served(t)
+  const { open, runtime } = await serveNext(t)
   const { id } = taskOf(await runtime.sendMessage(say('a boat')))
   for (const door of DOORS) {
     const caller = open(door)
@@ -189,7 +151,7 @@ await t.test('a generation that is negative or no int64 is refused, and so is a 
 })
 
 await t.test('a condition as a member and as a service parameter has to be the same', async t => {
-  const { open } = await served(t, ASKING)
+  const { open } = await serveNext(t, ASKING)
   for (const door of DOORS) {
     const caller = open(door)
     const { id, generation = '' } = taskOf((await caller.call('SendMessage', say('go'))).result)
@@ -224,7 +186,7 @@ await t.test('a condition as a member and as a service parameter has to be the s
 })
 
 await t.test('the members of 1.1 in a request of 1.0 are ignored by an agent that speaks only 1.0', async t => {
-  const { open } = await served(t, ASKING, { versions: ['1.0'] })
+  const { open } = await serveNext(t, ASKING, { versions: ['1.0'] })
   for (const door of DOORS) {
     const caller = open(door, { version: '1.0' })
     const { id } = taskOf((await caller.call('SendMessage', say('go'))).result)
@@ -236,7 +198,7 @@ await t.test('the members of 1.1 in a request of 1.0 are ignored by an agent tha
 })
 
 await t.test('an agent that speaks only 1.0 refuses 1.1, and lists what it speaks', async t => {
-  const { open } = await served(t, {}, { versions: ['1.0'] })
+  const { open } = await serveNext(t, {}, { versions: ['1.0'] })
   for (const door of DOORS) {
     const error = await refused(
       open(door, { version: door === 'WebSocket' ? '1.0' : '1.1' }).call('ListTasks', {}, { version: '1.1' })
@@ -247,7 +209,7 @@ await t.test('an agent that speaks only 1.0 refuses 1.1, and lists what it speak
 })
 
 await t.test('an agent that speaks both refuses another version, and lists both', async t => {
-  const { open, origin } = await served(t)
+  const { open, origin } = await serveNext(t)
   for (const door of DOORS) {
     const caller = open(door, { version: door === 'WebSocket' ? '1.1' : '2.0' })
     t.match(
@@ -261,7 +223,11 @@ await t.test('an agent that speaks both refuses another version, and lists both'
 })
 
 await t.test('the card lists the interfaces of 1.1 first, and those of 1.0 at the same URLs', async t => {
-  const { at, origin, runtime } = await served(t, { extendedCard: { description: 'More.' } }, { authenticate: byName })
+  const { at, origin, runtime } = await serveNext(
+    t,
+    { extendedCard: { description: 'More.' } },
+    { authenticate: byName }
+  )
   const listed = at.interfaces.map(({ protocolBinding, protocolVersion, url }) => ({
     protocolBinding,
     protocolVersion,
@@ -288,7 +254,7 @@ await t.test('the card lists the interfaces of 1.1 first, and those of 1.0 at th
 })
 
 await t.test('a tenant is named in the interfaces of both versions', async t => {
-  const { origin } = await served(t, {}, { tenants: { blue: {} } })
+  const { origin } = await serveNext(t, {}, { tenants: { blue: {} } })
   const card = (await (await fetch(`${origin}/.well-known/agent-card.json`)).json()) as AgentCard
   t.strictSame(
     card.supportedInterfaces
@@ -302,7 +268,7 @@ await t.test('a tenant is named in the interfaces of both versions', async t => 
 })
 
 await t.test('a WebSocket may speak 1.1 from its handshake on, and each request another version', async t => {
-  const { open } = await served(t)
+  const { open } = await serveNext(t)
   const caller = open('WebSocket')
   const { id } = taskOf((await caller.call('SendMessage', say('x'))).result)
   t.type(((await caller.call('GetTask', { id })).result as Task).generation, 'string')
@@ -310,7 +276,7 @@ await t.test('a WebSocket may speak 1.1 from its handshake on, and each request 
 })
 
 await t.test('live input is refused as unsupported in 1.1, and does not exist in 1.0', async t => {
-  const { origin, open, grpcAddress } = await served(t)
+  const { origin, open, grpcAddress } = await serveNext(t)
   const post = async (path: string, version: string, body: object) => {
     const headers = { 'content-type': 'application/json', 'a2a-version': version }
     const answer = await fetch(`${origin}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
@@ -350,7 +316,7 @@ await t.test('live input is refused as unsupported in 1.1, and does not exist in
 })
 
 await t.test('live input over gRPC needs credentials where the agent does', async t => {
-  const { grpcAddress } = await served(t, {}, { authenticate: byName })
+  const { grpcAddress } = await serveNext(t, {}, { authenticate: byName })
   const client = new grpcJs.Client(grpcAddress, grpcJs.credentials.createInsecure())
   t.teardown(() => client.close())
   for (const [name, code] of [

@@ -2,7 +2,7 @@ import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { StorageError, tooNew } from '../../rows/damage.ts'
 import type { PostgresPool } from '../session/pool.ts'
 import { quoteIdentifier, Session } from '../session/session.ts'
-import { FUNCTIONS } from './functions.ts'
+import { FUNCTIONS, WRITE_GENERATIONS } from './functions.ts'
 
 /**
  * Version 1: the tables. Names of tenants, principals, contexts and tasks are texts of `storedText`, sorted by their
@@ -120,8 +120,21 @@ const VACUUM = GROWING.map(
  */
 export const SLOTS = 16
 
+/**
+ * Version 2: messages have generations. Those of before have none, and count for nothing; the next entry of their task
+ * has its next generation.
+ */
+const GENERATIONS = `
+  ALTER TABLE messages ADD COLUMN generation int;
+  DROP INDEX messages_of_task;
+  CREATE INDEX messages_of_task ON messages (task, number) INCLUDE (generation) WHERE task IS NOT NULL;
+`
+
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
-export const POSTGRES_MIGRATIONS: readonly string[] = [`${TABLES}${VACUUM}${FUNCTIONS}`]
+export const POSTGRES_MIGRATIONS: readonly string[] = [
+  `${TABLES}${VACUUM}${FUNCTIONS}`,
+  `${GENERATIONS}${WRITE_GENERATIONS}`
+]
 
 /** The number of shards of a new database. */
 export const SHARDS = 48

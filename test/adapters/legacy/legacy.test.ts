@@ -371,7 +371,7 @@ await t.test('principal, tenant, extensions, conditions and signal reach the run
 
   const extended = { ...ann, extensions: [RELIABILITY_EXTENSION] }
   t.strictSame((await call(dialect, 'tasks/get', { id }, extended)).metadata, {
-    [RELIABILITY_EXTENSION]: { generation: 3 }
+    [RELIABILITY_EXTENSION]: { generation: 4 }
   })
   const resumed = stream(dialect, 'tasks/resubscribe', { id }, { ...extended, conditions: { afterGeneration: 2 } })
   t.match(await next(resumed), { kind: 'status-update', metadata: { [RELIABILITY_EXTENSION]: { generation: 3 } } })

@@ -224,10 +224,10 @@ await t.test('spans have the attributes of the semantic conventions', async t =>
         attributes?.['taskchart.task.generation']
       ]),
       [
-        ['a2a.task.status', 'TASK_STATE_WORKING', 2],
         ['a2a.task.status', 'TASK_STATE_WORKING', 3],
-        ['a2a.task.artifact', 'a', 4],
-        ['a2a.task.status', 'TASK_STATE_COMPLETED', 6]
+        ['a2a.task.status', 'TASK_STATE_WORKING', 4],
+        ['a2a.task.artifact', 'a', 5],
+        ['a2a.task.status', 'TASK_STATE_COMPLETED', 7]
       ]
     )
     traces.reset()

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import type { Store, TaskEvent } from '../../../runtime/store/store.ts'
+import type { Store, TaskEntry, TaskEvent } from '../../../runtime/store/store.ts'
 import { TaskSubscriptions, TaskTail } from '../../../runtime/streams/task-tail.ts'
 import { eachOf, TaskStream } from '../../../runtime/streams/task-stream.ts'
 import { collect, deferred, rejection, rest, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -268,7 +268,7 @@ await t.test('a feed informs only its listeners, and a listener may be removed t
   const heard: string[] = []
   const listener = (name: string) => ({
     scope: { tenant: '', principal: 'anna' },
-    onEvents: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`),
+    onEntries: (entries: readonly TaskEntry[]) => void heard.push(`${name} ${entries.length}`),
     onGap: () => {},
     onClosed: () => void heard.push(`${name} closed`)
   })

@@ -17,8 +17,10 @@ import { anyone, lastingStore } from '../../fixtures/runtime/lives.ts'
 import { deliveryOf, receivers } from '../../fixtures/runtime/receiver.ts'
 import {
   closed,
+  collect,
   countingIds,
   deferred,
+  generationOf,
   heldStore,
   messageIn,
   open,
@@ -30,7 +32,8 @@ import {
   say,
   start,
   taskIn,
-  until
+  until,
+  withGenerations
 } from '../../fixtures/runtime/runtime-helpers.ts'
 import { IS_DEEP } from '../../fixtures/sample.ts'
 import { NO_SQLITE } from '../../fixtures/stores/sqlite.ts'
@@ -92,8 +95,8 @@ await t.test('a webhook of a message receives every event of its task in order',
     'X-A2A-Notification-Token': 'tok',
     Authorization: 'Bearer cred'
   })
-  t.match(first?.['Taskchart-Delivery-Id'], new RegExp(`^${taskId}/[\\w-]{22}/1$`))
-  t.equal(second?.['Taskchart-Delivery-Id'], first?.['Taskchart-Delivery-Id']?.replace(/1$/, '2'))
+  t.match(first?.['Taskchart-Delivery-Id'], new RegExp(`^${taskId}/[\\w-]{22}/2$`))
+  t.equal(second?.['Taskchart-Delivery-Id'], first?.['Taskchart-Delivery-Id']?.replace(/2$/, '3'))
   const { configs } = await runtime.listTaskPushNotificationConfigs({ taskId })
   t.equal(configs.length, 1, 'its configuration exists as long as the task')
 })
@@ -407,9 +410,13 @@ for (const [name, storeFor] of STORES) {
       sender.answer = () => ({ status: 200 })
       await passed(clock, stepMs, () => sender.heard.filter(each => each.startsWith(A)).length === 27, read)
       const heard = sender.posts.slice(-27)
+      const events = await collect(
+        runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } })
+      )
+      t.equal(events.length, 27)
       t.strictSame(
         heard.map(post => Number(deliveryOf(post).split('/')[2])),
-        Array.from({ length: 27 }, (_, i) => i + 1)
+        events.map(generationOf)
       )
       await passed(clock, HOUR_MS, () => clock.now() - startMs > 30 * HOUR_MS, read)
       t.equal(sender.heard.length, 31, 'nothing arrives twice')
@@ -515,12 +522,12 @@ await t.test('a refused webhook is given up after a few attempts, and can be reg
     {
       level: 'warn',
       message: 'a webhook is given up',
-      details: { taskId, webhook: 'w', generation: 2, tries: 8, failure: 'HTTP 404' }
+      details: { taskId, webhook: 'w', generation: 3, tries: 8, failure: 'HTTP 404' }
     }
   ])
   t.equal(sender.posts.length, 9)
   const [dead] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
-  t.match(dead?.row.progress, { told: 1, tries: 8, end: 'given up' })
+  t.match(dead?.row.progress, { told: 2, tries: 8, end: 'given up' })
   await runtime.sendMessage(say('this', { taskId }))
   await passed(clock, HOUR_MS, () => true)
   t.equal(sender.posts.length, 9, 'nothing more is posted to it')
@@ -547,7 +554,7 @@ await t.test('a rejected event does not block the next, is logged, and counts ov
     {
       level: 'warn',
       message: 'a receiver rejected an event',
-      details: { taskId, webhook: 'w', events: 1, generation: 2, failure: 'HTTP 422' }
+      details: { taskId, webhook: 'w', events: 1, generation: 3, failure: 'HTTP 422' }
     }
   ])
   await runtime.sendMessage(say('this', { taskId }))
@@ -557,9 +564,9 @@ await t.test('a rejected event does not block the next, is logged, and counts ov
   )
   const [row] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
   t.strictSame(row?.row.progress, {
-    told: 6,
+    told: 8,
     tries: 0,
-    rejected: { events: 2, generation: 4, failure: 'HTTP 422' },
+    rejected: { events: 2, generation: 6, failure: 'HTTP 422' },
     end: 'told'
   })
 })
