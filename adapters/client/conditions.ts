@@ -33,6 +33,9 @@ const REQUIRED: Member = {
   })
 }
 
+/** No task gets to numbers that an int64 cannot hold. */
+const GENERATION = /^\d{1,18}$/
+
 const MEMBERS: ReadonlyMap<string, Member> = new Map([
   ['GetTask', AWAITED],
   ['SendMessage', REQUIRED],
@@ -59,6 +62,8 @@ export async function conditionalFrame(
   const given = member?.read(params)
   if (!member) return extensionFrame({ method, params }, options, calls)
   const { [member.name]: option = given, ...others } = options
+  if (option !== undefined && !GENERATION.test(String(option)))
+    throw invalidParams({ field: member.field, description: 'must be a generation: a whole number from 0' })
   if (given !== undefined && String(option) !== given)
     throw invalidParams({ field: member.field, description: 'must equal the option of the call, or be the only one' })
   const asMember = option !== undefined && calls.generations.areMembers

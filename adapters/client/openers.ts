@@ -32,7 +32,10 @@ const NATIVE: Openers['1.0'] = {
 
 /** The bindings in Node. In browsers `openers.browser.ts` replaces this file. */
 export const OPENERS: Openers = {
-  '1.1': NATIVE,
+  '1.1': {
+    ...NATIVE,
+    GRPC: { load: async () => (await import('./transports/official/grpc-next.ts')).loadGrpcNext(), ...GRPC }
+  },
   '1.0': {
     ...NATIVE,
     GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc(), ...GRPC }

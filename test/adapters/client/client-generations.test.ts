@@ -27,21 +27,21 @@ const clock = {
   setTimeout: (run: () => void, ms: number) => systemClock.setTimeout(run, ms < 5000 ? 0 : ms)
 }
 
-type Number = string | undefined
+type Generation = string | undefined
 
 /** A generation as 1.1 has it: a member. `exact` has it in the metadata of the extension, too. */
-const numbered = (generation: Number, isExact = false) => ({
+const numbered = (generation: Generation, isExact = false) => ({
   ...(generation !== undefined && { generation }),
   ...(isExact && { metadata: { [RELIABILITY_EXTENSION]: { generation: Number(generation) } } })
 })
-const task = (generation: Number, state = 'WORKING', more: object = {}) => ({
+const task = (generation: Generation, state = 'WORKING', more: object = {}) => ({
   id: 't',
   contextId: 'c',
   status: { state: `TASK_STATE_${state}` },
   ...numbered(generation),
   ...more
 })
-const status = (state: string, generation: Number, isExact = false) => ({
+const status = (state: string, generation: Generation, isExact = false) => ({
   statusUpdate: {
     taskId: 't',
     contextId: 'c',
@@ -49,7 +49,7 @@ const status = (state: string, generation: Number, isExact = false) => ({
     ...numbered(generation, isExact)
   }
 })
-const chunk = (text: string, generation: Number, more: object = {}, isExact = false) => ({
+const chunk = (text: string, generation: Generation, more: object = {}, isExact = false) => ({
   artifactUpdate: {
     taskId: 't',
     contextId: 'c',
@@ -104,8 +104,8 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'WEBSOCKET']) {
       t.equal(brief(others.at(-1) as StreamResponse), 'completed')
       const whole = await client.getTask({ id })
       const folded = others.reduce<Task | undefined>(foldTask, read)
-      t.match(folded?.artifacts, whole.artifacts)
-      t.equal(folded?.generation, whole.generation)
+      t.strictSame(folded, whole)
+      t.equal(whole.timeline?.length, isNext ? 4 : undefined)
       t.match(await refusal(client.cancelTask({ id }, { ifGenerationMatch: 0 })), { code: 'TaskGenerationMismatch' })
     }
   })
@@ -145,6 +145,11 @@ await t.test('in 1.1 conditions are members, whichever way they are given', asyn
     t.match(await refusal(call), {
       code: 'InvalidParams',
       message: /must equal the option of the call, or be the only one/
+    })
+  for (const odd of [-1, 1.5, Number.NaN, 'x', '', '9223372036854775808'])
+    t.match(await refusal(client.getTask({ id: 't' }, { currentGeneration: odd })), {
+      code: 'InvalidParams',
+      message: /currentGeneration must be a generation: a whole number from 0/
     })
   t.equal(agent.asked.length, count)
 })
