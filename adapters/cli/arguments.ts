@@ -85,9 +85,9 @@ interface OptionToken {
 
 /** Throws a usage error for an option that does not exist, lacks its value, or has one that it does not accept. */
 function checkOption({ name, rawName, value, inlineValue }: OptionToken, options: Options): void {
-  if (!rawName.startsWith('--'))
-    throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)
   const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (!rawName.startsWith('--') && option?.short !== rawName.slice(1))
+    throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)
   if (!option)
     throw usageError(
       `There is no option ${rawName}. ${didYouMean(rawName, [...Object.keys(options).map(known => `--${known}`), '--color', '--help'])}`
