@@ -84,6 +84,7 @@ const STATE_NODES: Readonly<Record<string, string>> = {
   'runtime/xstate/guarded-chart.ts': 'makes a chart with other guards of the configuration of a chart',
   'runtime/xstate/persisted-snapshot.ts': 'compares a snapshot with a chart',
   'runtime/xstate/pure-step.ts': 'makes a chart with a limit of the configuration of a chart',
+  'runtime/xstate/skeleton-chart.ts': 'makes a chart without code of an outline, and finds its states by their ids',
   'runtime/xstate/state-nodes.ts': 'reads them for the others',
   'runtime/xstate/transition-counter.ts': 'counts transitions',
   'runtime/xstate/written-chart.ts': 'makes the outline'
@@ -516,7 +517,7 @@ await t.test('the command line loads a command when it runs it', async t => {
     .filter(({ path }) => path === 'adapters/cli/commands.ts')
     .flatMap(file => loadsOf(file, ['later']))
     .map(name => normalize(join('adapters/cli', name)))
-  t.equal(commands.length, 19)
+  t.equal(commands.length, 20)
   t.strictSame(
     commands.filter(path => atOnce.includes(path) || !later.includes(path)),
     []

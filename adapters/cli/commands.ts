@@ -63,6 +63,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./db.ts')).dbCommand
   },
   {
+    name: 'diff',
+    summary: 'say what a change of an agent means for the tasks that are open',
+    load: async () => (await import('./diff/diff.ts')).diffCommand,
+    computes: true
+  },
+  {
     name: 'replay',
     summary: 'check whether an agent can continue its stored tasks',
     load: async () => (await import('./test/replay.ts')).replayCommand
