@@ -340,12 +340,13 @@ export class LiveContext implements LiveActors {
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     this.tasks.releaseEnded(turn)
     for (const taskId of turn.changedTasks) {
-      const toWebhooks = webhooks?.has(taskId)
-      if (!toWebhooks && !subscriptions.has(taskId)) continue
+      const hooks = webhooks?.has(taskId) ? webhooks : undefined
+      if (!hooks && !subscriptions.has(taskId)) continue
       const entries = turn.entriesOf(taskId)
       subscriptions.publish(taskId, entries)
-      const newest = toWebhooks && entries.findLast(({ update }) => update)
-      if (newest) webhooks?.advance(taskId, newest.generation)
+      if (!hooks) continue
+      const newest = entries.findLast(({ update }) => update)
+      if (newest) hooks.advance(taskId, newest.generation)
     }
   }
 }

@@ -188,6 +188,19 @@ export const runtimeFaults: readonly Fault[] = [
     replace: 'saved ? saved'
   },
   {
+    name: 'a message has the generation of the event before it',
+    file: 'runtime/contexts/facts.ts',
+    find: 'generation: this.#tasks.nextGeneration(taskId),',
+    replace: 'generation: this.#tasks.generationOf(taskId),'
+  },
+  {
+    name: 'a long poll does not wake on a message',
+    file: 'runtime/streams/task-tail.ts',
+    unit: 'test/runtime/streams/reliability.test.ts',
+    find: 'this.#endsAfter(entry) : this.#endsAfterMessage) this.end()',
+    replace: 'this.#endsAfter(entry) : false) this.end()'
+  },
+  {
     name: 'an expected generation is not compared',
     file: 'runtime/contexts/external-events.ts',
     find: 'if (ifGeneration !== undefined && ifGeneration !== generation)',

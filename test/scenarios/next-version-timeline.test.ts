@@ -2,12 +2,15 @@ import * as sdk from '@a2a-js/sdk'
 import { A2AService } from '@a2a-js/sdk/server/grpc'
 import * as grpcJs from '@grpc/grpc-js'
 import t, { type Test } from 'tap'
-import type { Task } from '../../machines/protocol/objects.ts'
+import { sqliteStore } from '../../adapters/storage/sqlite.ts'
+import type { StreamResponse, Task, TimelineEntry } from '../../machines/protocol/objects.ts'
 import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { accepted, artifact, inputRequired, reply, text } from '../../runtime/index.ts'
 import type { WebhookSender } from '../../runtime/ports/webhook-sender.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runtime/store/task-record.ts'
 import { steeredWork } from '../fixtures/runtime/agents.ts'
 import { say, start, textOf, until } from '../fixtures/runtime/runtime-helpers.ts'
 import { ASKING, DOORS, serveNext, taskOf } from '../fixtures/servers/next-version.ts'
@@ -143,6 +146,56 @@ await t.test(
     }
   }
 )
+
+await t.test('a stream of a message that continues a task begins with its whole timeline', async t => {
+  const { open } = await serveNext(t, ASKING)
+  for (const door of DOORS) {
+    const caller = open(door)
+    const { id } = taskOf((await caller.call('SendMessage', say('go'))).result)
+    const stream = caller.stream('SendStreamingMessage', say('red', { taskId: id }))
+    const events: StreamResponse[] = []
+    for (let event = await stream.next(); event; event = await stream.next()) events.push(event)
+    const [first, ...others] = events
+    const seen = [...(taskOf(first).timeline ?? []), ...others.map(event => Object.values(event)[0] as TimelineEntry)]
+    t.strictSame(
+      seen.map(({ generation }) => Number(generation)),
+      seen.map((_, place) => place + 1),
+      door
+    )
+    t.match(seen[4], { message: { parts: [{ text: 'red' }] } }, door)
+  }
+})
+
+await t.test('a task in a file has the same timeline as one in memory', async t => {
+  const timelines: unknown[] = []
+  for (const store of [memoryStore(), sqliteStore(`${t.testdir()}/tasks.db`)]) {
+    let ids = 0
+    const { runtime } = start(t, PRODUCING, { versions: ['1.0', '1.1'], store, ids: () => `id-${(ids += 1)}` })
+    const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'go' }] }
+    const { id } = taskOf(await runtime.sendMessage({ message }, { version: '1.1' }))
+    await runtime.sendMessage({ message: { ...message, messageId: 'n', taskId: id } }, { version: '1.1' })
+    timelines.push([await runtime.getTask({ id }, { version: '1.1' }), await runtime.listTasks({}, { version: '1.1' })])
+  }
+  t.strictSame(timelines[1], timelines[0])
+  t.match(timelines[0], [
+    { timeline: [{ message: {} }], artifacts: [{ startGeneration: '4' }] },
+    { tasks: [{ timeline: [{}] }] }
+  ])
+})
+
+await t.test('a message of before messages were numbered stands in the timeline without a number', async t => {
+  const record = newTaskRecord({ tenant: '', principal: 'anna', contextId: 'c' }, 't', true)
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'go' }] }
+  const status = { state: 'TASK_STATE_SUBMITTED' as const }
+  applyMessage(record, { message, taskId: 't', generation: 0 })
+  applyEvent(record, { taskId: 't', generation: 1, update: { statusUpdate: { taskId: 't', contextId: 'c', status } } })
+  applyMessage(record, { message, taskId: 't', generation: 2, isNumbered: true })
+  t.strictSame(projectTask(record).task.timeline, [
+    { message },
+    { status, generation: '1' },
+    { message, generation: '2' }
+  ])
+})
 
 await t.test('a webhook gets the form of the version in which it was registered', async t => {
   const bodies: { url: string; event: object }[] = []

@@ -2,6 +2,7 @@ import * as grpcJs from '@grpc/grpc-js'
 import t from 'tap'
 import type { WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
+import { ERROR_INFO } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 
@@ -13,13 +14,16 @@ import { ASKING, DOORS, serveNext, taskOf } from '../fixtures/servers/next-versi
 
 const MEMBER_ERROR = 'must be a whole number from 0 to 9223372036854775807'
 
-/** What was refused: its code, and the fields with what is wrong. */
-async function refused(call: Promise<unknown>): Promise<{ code: unknown; fields: readonly unknown[]; text: string }> {
+/** What was refused: its code, the fields with what is wrong, and the metadata of its ErrorInfo. */
+async function refused(
+  call: Promise<unknown>
+): Promise<{ code: unknown; fields: readonly unknown[]; text: string; info: unknown }> {
   const error = (await call.then(
     () => undefined,
     (error: unknown) => error
   )) as WireRefusal | undefined
-  return { code: error?.code, fields: error?.fields ?? [], text: String(error?.message) }
+  const info = error?.details.find(detail => detail['@type'] === ERROR_INFO)?.['metadata']
+  return { code: error?.code, fields: error?.fields ?? [], text: String(error?.message), info }
 }
 
 await t.test('a task and each of its events have their generation over every binding', async t => {
@@ -92,8 +96,16 @@ await t.test('a message with ifGenerationMatch is refused if the task has anothe
       const { generation = '' } = (await open(door).call('GetTask', { id })).result as Task
       const answer = (ifGenerationMatch: string) =>
         caller.call('SendMessage', say('red', { taskId: id }, { ifGenerationMatch }))
-      for (const other of ['0', '99', '9223372036854775807'])
-        t.equal((await refused(answer(other))).code, 'TaskGenerationMismatch', `${door} ${version}: ${other}`)
+      t.equal((await refused(answer('9223372036854775807'))).code, 'TaskGenerationMismatch', `${door} ${version}`)
+      for (const other of ['0', '99']) {
+        const error = await refused(answer(other))
+        t.equal(error.code, 'TaskGenerationMismatch', `${door} ${version}: ${other}`)
+        t.match(
+          error.info,
+          { taskId: id, expectedGeneration: other, currentGeneration: generation },
+          `${door} ${version}: ${other}`
+        )
+      }
       t.equal(taskOf((await answer(generation)).result).status.state, 'TASK_STATE_COMPLETED', `${door} ${version}`)
       // A message that opens a task has nothing to match.
       const opened = await caller.call('SendMessage', say('go', {}, { ifGenerationMatch: '7' }))
@@ -288,6 +300,9 @@ await t.test('live input is refused as unsupported in 1.1, and does not exist in
     body: { error: { code: -32004, message: /takes no live input/ } }
   })
   t.match(await post('/', '1.0', live), { body: { error: { code: -32601 } } })
+  t.match(await post('/', '1.1', { ...live, method: 'Live' }), {
+    body: { error: { code: -32601, message: 'There is no method "Live" in A2A 1.1.' } }
+  })
   for (const path of ['/live', '/blue/live'])
     t.match(await post(path, '1.1', {}), { body: { error: { details: [{ reason: 'UNSUPPORTED_OPERATION' }] } } }, path)
   t.match(await post('/live', '1.0', {}), { status: 404 })

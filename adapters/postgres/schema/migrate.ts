@@ -200,7 +200,7 @@ export async function checkTables(session: Session, schema: string, name: string
     )
 }
 
-/** Creates the schema with version 1, if it is not there. Two processes may do it at the same time. */
+/** Creates the schema with the newest version, if it is not there. Two processes may do it at the same time. */
 export async function createSchema(session: Session, schema: string, shards: number): Promise<void> {
   // The lock comes before the transaction: one that waits for it inside does not see the schema that another process
   // has made.
@@ -210,8 +210,11 @@ export async function createSchema(session: Session, schema: string, shards: num
     if (isThere !== 't') await session.run(`CREATE SCHEMA ${quoteIdentifier(schema)}`)
     const [[isMade] = []] = await session.once(`SELECT to_regclass('meta') IS NOT NULL`)
     if (isMade === 't') return
-    await session.run(POSTGRES_MIGRATIONS[0] as string)
-    await session.once(`INSERT INTO meta VALUES ('version', '1'), ('shards', $1)`, [String(shards)])
+    for (const sql of POSTGRES_MIGRATIONS) await session.run(sql)
+    await session.once(`INSERT INTO meta VALUES ('version', $1), ('shards', $2)`, [
+      String(POSTGRES_MIGRATIONS.length),
+      String(shards)
+    ])
     await session.once('INSERT INTO shards SELECT shard, 0 FROM generate_series(0, $1::int - 1) AS s (shard)', [shards])
     killPoint('before migration')
   })

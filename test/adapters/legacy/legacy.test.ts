@@ -377,7 +377,7 @@ await t.test('principal, tenant, extensions, conditions and signal reach the run
   t.match(await next(resumed), { kind: 'status-update', metadata: { [RELIABILITY_EXTENSION]: { generation: 3 } } })
   t.match(await refusal(call(dialect, 'tasks/cancel', { id }, { ...extended, conditions: { ifGenerationMatch: 1 } })), {
     code: 'TaskGenerationMismatch',
-    metadata: { taskId: id }
+    metadata: { taskId: id, expectedGeneration: '1', currentGeneration: '4' }
   })
 
   const given = new AbortController()

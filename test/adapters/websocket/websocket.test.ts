@@ -1007,7 +1007,10 @@ await t.test("the reliability extension's conditions are service parameters, and
     )
   }
   t.match(await client.call('CancelTask', { id: task.id }, terms({ 'taskchart-if-generation-match': '1' })), {
-    error: { code: -32010 }
+    error: {
+      code: -32010,
+      data: [{ metadata: { taskId: task.id, expectedGeneration: '1', currentGeneration: String(now) } }]
+    }
   })
   t.match(await client.call('GetTask', { id: task.id }, terms({ 'taskchart-current-generation': '1' })), {
     result: { id: task.id }

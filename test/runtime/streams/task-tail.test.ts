@@ -105,6 +105,34 @@ await t.test('a tail', async t => {
     t.strictSame(generations(await reading), [1])
   })
 
+  await t.test('passes messages over, in their place, also where the log was read', async t => {
+    const { tail, tell, reads, subscriptions } = tailed([], 10)
+    const message = (generation: number) => subscriptions.publish('t', [{ taskId: 't', generation }])
+    const reading = collect(told(tail))
+    message(1)
+    tell(event(2))
+    message(3)
+    await rest()
+    t.notOk(reads.length, 'they leave no gap')
+    t.ok(tail.mayHaveMessages)
+    tail.onGap(4)
+    await until(() => reads.length === 1)
+    tell(event(5, 'TASK_STATE_COMPLETED'))
+    t.strictSame(generations(await reading), [2, 5])
+  })
+
+  await t.test('that ends with the next entry ends at a message, published or not', async t => {
+    for (const isPublished of [true, false]) {
+      const { tail, reads, subscriptions } = tailed()
+      const ended = tail.untilNext().startAfter(2).drain()
+      if (isPublished) subscriptions.publish('t', [{ taskId: 't', generation: 3 }])
+      else subscriptions.advance('t', 3)
+      await ended
+      t.equal(reads.length, isPublished ? 0 : 1)
+      t.equal(subscriptions.size, 0)
+    }
+  })
+
   await t.test("ends without an error, and removes its listener, at its signal or its reader's end", async t => {
     for (const aborts of [true, false]) {
       const stop = new AbortController()

@@ -425,6 +425,33 @@ for (const [name, storeFor] of STORES) {
   )
 }
 
+await t.test('a message after the last event is nothing to deliver, and ends no webhook at the next start', async t => {
+  const store = lastingStore()
+  const goOn = deferred()
+  const work: WorkFunction = async () => (await goOn.promise, { artifact: 'done' })
+  const before = pushing(t, { store }, { work, messages: 'queue', cancelGraceMs: 0 })
+  const { id: taskId } = taskIn(
+    await before.runtime.sendMessage(
+      say('go', {}, { returnImmediately: true, taskPushNotificationConfig: { id: 'w', url: A } })
+    )
+  )
+  await until(() => before.sender.heard.length === 2)
+  await before.runtime.sendMessage(say('more', { taskId }, { returnImmediately: true }))
+  await closed(before.runtime, before.clock)
+  const [webhook] = await store.readWebhooks(anyone, taskId)
+  t.match(webhook, { generation: 4, row: { progress: { told: 3 } } })
+  let reads = 0
+  const readEvents: Store['readEvents'] = (...args) => ((reads += 1), store.readEvents(...args))
+  const { runtime, sender } = pushing(t, { store: { ...store, readEvents } }, { work, messages: 'queue' })
+  await until(() => reads > 0)
+  await rest()
+  t.match(await runtime.listTaskPushNotificationConfigs({ taskId }), { configs: [{ id: 'w' }] })
+  t.strictSame(sender.heard, [])
+  goOn.resolve()
+  await until(() => sender.heard.length === 2)
+  t.strictSame(sender.heard, [`${A} artifact: done`, `${A} completed`])
+})
+
 await t.test('the delay after a failure doubles up to an hour, with jitter and Retry-After', t => {
   const failing = (tries: number, spread: number, answer: Parameters<typeof afterAttempt>[1] = { status: 503 }) => {
     const next = afterAttempt({ told: 0, tries, failingSinceMs: 0 }, answer, {
