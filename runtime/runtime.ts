@@ -17,6 +17,7 @@ import { contextLogic } from './contexts/context.ts'
 import { RuntimeState } from './contexts/dependencies.ts'
 import { EarlierTasks } from './contexts/earlier-tasks.ts'
 import { runtimeClosing } from './contexts/errors.ts'
+import { NewerTasks } from './contexts/newer-tasks.ts'
 import { Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
@@ -139,6 +140,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     telemetry,
     webhooks,
     earlierTasks,
+    newerTasks: options.cluster && new NewerTasks({ agent, logger, counters }),
     owns: options.cluster && (key => cluster?.owns(key) === true)
   })
   const sweeper = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
