@@ -190,7 +190,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     unmeter?.()
     metrics.stop()
     recoveryQueue.close()
-    earlierTasks?.close()
     reads.close()
     const delivered = webhooks?.close()
     // A node that has left has no shard to write to.
@@ -203,6 +202,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     await cleanUps.settled()
     await Promise.all([erased, swept, delivered])
     await countWriter?.flush()
+    await earlierTasks?.close()
     await store.close()
   }
   contexts.resume()
