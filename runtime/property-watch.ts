@@ -5,6 +5,7 @@ import type { LiveActors, Observer } from './contexts/observers.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Logger } from './ports/logger.ts'
 import type { Commit, ContextKey, Store, TaskEvent } from './store/store.ts'
+import { hasState } from './store/task-record.ts'
 import { readAllEvents } from './streams/task-stream.ts'
 import type { Counters } from './telemetry/counters.ts'
 
@@ -86,12 +87,13 @@ export class PropertyWatch implements Observer {
 
   #enter(
     key: ContextKey,
-    { taskId, generation }: TaskEvent,
+    event: TaskEvent,
     tasks: Watched[] | undefined,
     live: Pick<LiveActors, 'versionOf'>
   ): Watched {
+    const { taskId, generation } = event
     const monitor = this.#earlier.get(live.versionOf(taskId)) ?? this.#monitor
-    const isKnown = generation === 1
+    const isKnown = isFirst(event)
     const waiting = isKnown || generation > MOST_EARLIER ? undefined : []
     const watched: Watched = { taskId, monitor, standing: isKnown ? monitor.start : undefined, waiting }
     if (tasks) tasks.push(watched)
@@ -110,15 +112,16 @@ export class PropertyWatch implements Observer {
    * Goes through the earlier events of a task, whose violations were reported in their time, then through those that
    * wait.
    */
-  async #catchUp(key: ContextKey, watched: Watched, waiting: readonly TaskEvent[], count: number): Promise<void> {
+  async #catchUp(key: ContextKey, watched: Watched, waiting: readonly TaskEvent[], until: number): Promise<void> {
     let earlier: readonly TaskEvent[] = []
     try {
-      earlier = await readAllEvents(this.#services.store, key, watched.taskId, count)
+      earlier = await readAllEvents(this.#services.store, key, watched.taskId, until)
     } catch {
       // The store reports its own failure. The task is not observed.
     }
     watched.waiting = undefined
-    if (earlier.length < count) return
+    const [first] = earlier
+    if (!first || !isFirst(first)) return
     watched.standing = watched.monitor.start
     for (const event of earlier) this.#evaluate(key, watched, event, false)
     for (const event of waiting) this.#evaluate(key, watched, event)
@@ -154,4 +157,9 @@ export class PropertyWatch implements Observer {
     logger.error(message, this.#unlogged === 0 ? details : { ...details, unlogged: this.#unlogged })
     this.#unlogged = 0
   }
+}
+
+/** Whether an event is the first of its task. */
+function isFirst(event: TaskEvent): boolean {
+  return hasState(event, state => state === 'TASK_STATE_SUBMITTED')
 }

@@ -7,6 +7,7 @@ import type {
   OperationResults,
   StreamingName
 } from '../machines/protocol/operations.ts'
+import { NATIVE_VERSIONS, type NativeVersion, PROTOCOL_VERSION } from '../machines/protocol/versions.ts'
 import type { Authenticate, Authorize, Principal } from './access/authentication.ts'
 import type { CallContext } from './access/call-context.ts'
 import type { CallScheduler } from './access/call-scheduler.ts'
@@ -67,6 +68,11 @@ export interface RuntimeOptions {
    * clients that activate the reliability extension, because others may use one messageId for many messages.
    */
   readonly deduplicate?: boolean
+  /**
+   * The versions of A2A: `['1.0', '1.1']` adds 1.1, in which tasks have generations and a timeline. Experimental: 1.1
+   * is a draft, and what it adds may change with it. Default `['1.0']`.
+   */
+  readonly versions?: readonly NativeVersion[]
   /** Identifies callers. Without it every caller is `anonymous`, and servers listen on loopback addresses only. */
   readonly authenticate?: Authenticate
   /** Decides whether a caller may run an operation. Default: every operation is allowed, on the caller's own data. */
@@ -94,8 +100,6 @@ export interface RuntimeOptions {
    * Posts updates of tasks to webhooks: `webhooks()` of `taskchart/http`. Default: push notifications are not offered.
    */
   readonly push?: WebhookSender
-  /** The cluster whose node the runtime is. Default: it has the store alone. */
-  readonly cluster?: Cluster
   /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
   /**
@@ -105,7 +109,13 @@ export interface RuntimeOptions {
   readonly observeProperties?: boolean
 }
 
-const OPTIONS: OptionKinds<RuntimeOptions> = {
+/** Options of the runtime of a cluster's node, for `taskchart serve --node`. */
+export interface NodeRuntimeOptions extends RuntimeOptions {
+  /** The cluster whose node the runtime is. Default: it has the store alone. */
+  readonly cluster?: Cluster
+}
+
+const OPTIONS: OptionKinds<NodeRuntimeOptions> = {
   agent: [isAgent, 'what defineAgent gives: createRuntime({ agent: defineAgent({ card, work }) })'],
   store: withMethods(['commit', 'loadContext', 'readTask'], 'a store, such as sqliteStore(file) of taskchart/store'),
   clock: A_CLOCK,
@@ -114,6 +124,7 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   limits: objectSuchAs('{ tasksPerContext: 100 }'),
   retention: objectSuchAs('{ endedTasksMs: 86_400_000 }'),
   deduplicate: TRUE_OR_FALSE,
+  versions: [isVersions, "['1.0'] or ['1.0', '1.1']"],
   authenticate: functionFor('a function that identifies the caller: ({ headers }) => ({ id })'),
   authorize: functionFor('a function that decides who may call: ({ operation, principal, claims }) => true'),
   tenants: objectSuchAs("{ acme: { members: ['alice'] } }"),
@@ -247,10 +258,20 @@ export interface ServedRuntime extends Runtime {
   readonly settings: Settings
 }
 
+function isVersions(given: unknown): boolean {
+  return (
+    Array.isArray(given) &&
+    given.includes(PROTOCOL_VERSION) &&
+    given.every(version => NATIVE_VERSIONS.includes(version))
+  )
+}
+
 /** Settings for servers of a runtime. */
 export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins' | 'publicUrl' | 'telemetry'> {
   /** `WWW-Authenticate` of refusals; only with `authenticate`. */
   readonly challenge?: string
+  /** The versions of A2A that the runtime speaks, the newest first. */
+  readonly versions: readonly NativeVersion[]
   /** The names of `hosts`, with the ports for cards. */
   readonly hosts?: ReadonlyMap<string, number | undefined>
   /** Capabilities that are on; operations of the others are refused. */
@@ -294,7 +315,7 @@ interface ServedParts extends Pick<
 
 /** The settings of a runtime. Throws TypeError for invalid hosts and origins. */
 export function settingsOf(
-  { agent, authenticate, origins, hosts, publicUrl, telemetry }: RuntimeOptions,
+  { agent, authenticate, origins, hosts, publicUrl, telemetry, versions = [PROTOCOL_VERSION] }: RuntimeOptions,
   { capabilities, limits, logger, clock, extensions, metering, tenants, scheduler, counters }: ServedParts
 ): Settings {
   return {
@@ -305,6 +326,7 @@ export function settingsOf(
     clock,
     counters,
     extensions: extensions.supported,
+    versions: NATIVE_VERSIONS.filter(version => versions.includes(version)),
     opensTasks: agent.work !== undefined,
     negotiates: agent.negotiate !== undefined,
     hasTenants: tenants.listed !== undefined,

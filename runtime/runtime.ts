@@ -39,6 +39,7 @@ import { healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
 import {
   checkRuntimeOptions,
   type Runtime,
+  type NodeRuntimeOptions,
   type RuntimeOptions,
   type ServedRuntime,
   settingsOf
@@ -58,6 +59,11 @@ import { CleanupTracker, TaskLoads } from './work/task-loads.ts'
  * an unknown option or one of another kind.
  */
 export function createRuntime(options: RuntimeOptions): Runtime {
+  return createNode(options)
+}
+
+/** Runs an agent as a node of a cluster, or alone. Throws as `createRuntime` does. */
+export function createNode(options: NodeRuntimeOptions): Runtime {
   checkRuntimeOptions(options)
   const {
     agent,
@@ -178,6 +184,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     scheduler,
     schedulesAll: tenants.listed !== undefined || authenticate !== undefined,
     extensions,
+    versions: settings.versions,
     refused: refusedOperations(capabilities)
   })
   const health = () => healthOf({ state, store, clock })

@@ -84,6 +84,7 @@ const STATE_NODES: Readonly<Record<string, string>> = {
   'runtime/xstate/guarded-chart.ts': 'makes a chart with other guards of the configuration of a chart',
   'runtime/xstate/persisted-snapshot.ts': 'compares a snapshot with a chart',
   'runtime/xstate/pure-step.ts': 'makes a chart with a limit of the configuration of a chart',
+  'runtime/xstate/skeleton-chart.ts': 'makes a chart without code of an outline, and finds its states by their ids',
   'runtime/xstate/state-nodes.ts': 'reads them for the others',
   'runtime/xstate/transition-counter.ts': 'counts transitions',
   'runtime/xstate/written-chart.ts': 'makes the outline'
@@ -121,7 +122,6 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/cli/dev/fresh-module-hooks.ts': 'the entry of a thread: hooks of modules',
   'adapters/cli/open.ts': 'a command',
   'adapters/cli/process/apart.ts': 'its importer is a process as soon as it is imported',
-  'adapters/cli/talk/send.ts': 'a command',
   'adapters/client/browser/vite.config.ts': 'the configuration of a build',
   'adapters/client/openers.browser.ts': 'a twin for browsers',
   'adapters/client/retries/whole-streams.ts': 'it loads the rest when a stream is lost',
@@ -517,7 +517,7 @@ await t.test('the command line loads a command when it runs it', async t => {
     .filter(({ path }) => path === 'adapters/cli/commands.ts')
     .flatMap(file => loadsOf(file, ['later']))
     .map(name => normalize(join('adapters/cli', name)))
-  t.equal(commands.length, 19)
+  t.equal(commands.length, 20)
   t.strictSame(
     commands.filter(path => atOnce.includes(path) || !later.includes(path)),
     []

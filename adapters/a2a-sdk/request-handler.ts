@@ -10,10 +10,10 @@ import type { Runtime } from '../../runtime/index.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { WebhookBody } from '../../runtime/ports/webhook-sender.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { servedRuntime } from '../../runtime/runtime-options.ts'
+import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
 import { type AnsweringMethod, operationsOf, type StreamingMethod } from '../json-rpc/dispatch.ts'
 import { activateExtensions, callOf, LEGACY_VERSION, sdkFailure } from './call-context.ts'
-import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
+import { type Additions, type Codec, sdkAnswer, sdkEvent, sdkTask, sdkTasks } from './sdk-objects.ts'
 
 /** The options of the request handler. */
 export interface RequestHandlerOptions {
@@ -45,6 +45,15 @@ type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
 export function toRequestHandler(given: Runtime, options: RequestHandlerOptions = {}): A2ARequestHandler {
   const runtime = servedRuntime(given, 'toRequestHandler')
   checkOptions(options, OPTIONS, 'toRequestHandler', 'toRequestHandler(runtime, { interfaces: [] })')
+  return requestHandlerOf(runtime, options)
+}
+
+/** The same, with what a binding adds to the SDK's objects. */
+export function requestHandlerOf(
+  runtime: ServedRuntime,
+  options: RequestHandlerOptions,
+  additions?: Additions
+): A2ARequestHandler {
   const { interfaces = [], streamIdleMs = 900_000 } = options
   if (!(streamIdleMs > 0 && streamIdleMs < Infinity))
     throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
@@ -56,13 +65,25 @@ export function toRequestHandler(given: Runtime, options: RequestHandlerOptions 
   const checked = (params: unknown, call: CallContext) =>
     rejected.read(call, params, () => withinLimits(params, jsonLimits))
 
+  const jsonOf = <Params extends object>(request: Codec<Params>, params: Params): unknown => {
+    const json = request.toJSON(params)
+    return additions ? additions.request(params, json) : json
+  }
+
   const answered =
-    <Params, Answer>({ answer }: AnsweringMethod, request: Codec<Params>, read: (json: object) => Answer) =>
+    <Params extends object, Answer extends object | undefined>(
+      { answer }: AnsweringMethod,
+      request: Codec<Params>,
+      read: (json: object) => Answer
+    ) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
         const call = { ...offered, ...callOf(context, telemetry) }
-        return read((await answer(checked(request.toJSON(params), call), call)) as object)
+        const json = (await answer(checked(jsonOf(request, params), call), call)) as object
+        const answered = read(json)
+        if (additions && answered) additions.answer(answered, json)
+        return answered
       } catch (error) {
         throw sdkFailure(error, params, context)
       }
@@ -78,7 +99,11 @@ export function toRequestHandler(given: Runtime, options: RequestHandlerOptions 
       const call = callOf(context, telemetry)
       const params = checked(json, call)
       const open = (signal?: AbortSignal) => events(params, signal ? { ...call, signal } : call)
-      for await (const event of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) yield sdkEvent(event)
+      for await (const json of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) {
+        const event = sdkEvent(json)
+        additions?.answer(event, json)
+        yield event
+      }
     } catch (error) {
       throw sdkFailure(error, given, context)
     }
@@ -89,7 +114,7 @@ export function toRequestHandler(given: Runtime, options: RequestHandlerOptions 
     <Params extends object>(method: StreamingMethod, request: Codec<Params>) =>
     (params: Params, context: ServerCallContext): Stream => {
       activateExtensions(context, extensions)
-      return eventsOf(method, params, request.toJSON(params), context)
+      return eventsOf(method, params, jsonOf(request, params), context)
     }
 
   const { TaskPushNotificationConfig: PushConfig } = sdk

@@ -15,6 +15,14 @@ export interface Codec<T> {
   toJSON(object: T): unknown
 }
 
+/** What a binding adds to the SDK's objects, which have the members of 1.0 alone. */
+export interface Additions {
+  /** Adds members to the JSON of a request. */
+  request(message: object, json: unknown): unknown
+  /** Gets the JSON of an answer or an event that was converted to the SDK's object. */
+  answer(object: object, json: object): void
+}
+
 /** A task as the SDK's object. */
 export function sdkTask(json: unknown): sdk.Task {
   return withNulls(sdk.Task.fromJSON(json))

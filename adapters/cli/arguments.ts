@@ -35,6 +35,9 @@ export function readPositionals<const Names extends readonly string[]>(
   return positionals as unknown as Each<Names>
 }
 
+/** One argument, in the order of the command line: an option with its long name, or a positional. */
+export type ArgumentToken = Pick<OptionToken, 'name' | 'value'> | { readonly name?: undefined; readonly value: string }
+
 /**
  * Parses a command's options and any number of positionals. Throws a usage error for an unknown option or a missing
  * value.
@@ -42,7 +45,7 @@ export function readPositionals<const Names extends readonly string[]>(
 export function readOptions<const T extends Options>(
   args: readonly string[],
   options: T
-): { values: Values<T>; positionals: string[] } {
+): { values: Values<T>; positionals: string[]; tokens: ArgumentToken[] } {
   const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true })
   const given = new Set<string>()
   for (const token of tokens) {
@@ -53,11 +56,63 @@ export function readOptions<const T extends Options>(
       throw usageError(`${token.rawName} was given twice. Give it once.`)
     given.add(token.name)
   }
-  return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({
+  const { values, positionals } = parseArgs<{ args: string[]; options: T; allowPositionals: true }>({
     args: [...args],
     options,
     allowPositionals: true
   })
+  const ordered = tokens.flatMap((token): ArgumentToken[] => (token.kind === 'option-terminator' ? [] : [token]))
+  return { values, positionals, tokens: ordered }
+}
+
+/**
+ * The value of an option that has more than one name, and the name that was used. Throws a usage error for two of them.
+ */
+export function readAlias<Value>(
+  values: Readonly<Record<string, Value | undefined>>,
+  names: readonly string[]
+): Value | undefined {
+  const [first, second] = names.filter(name => values[name] !== undefined)
+  if (second !== undefined) throw usageError(`--${first} and --${second} are the same option. Give one of them.`)
+  return first === undefined ? undefined : values[first]
+}
+
+/** The options for the form of results. */
+export const OUTPUT_OPTIONS = {
+  output: { type: 'string', short: 'o' },
+  stream: { type: 'boolean' },
+  json: { type: 'boolean' }
+} as const
+
+/** The form of results: text, one document of JSON, or lines of JSON. */
+export type OutputForm = 'text' | 'json' | 'lines'
+
+/** The form that options choose. `--json` is short for `-o json --stream`. */
+export function readOutput(values: {
+  readonly output?: string | undefined
+  readonly stream?: boolean | undefined
+  readonly json?: boolean | undefined
+}): OutputForm {
+  const { output, stream, json } = values
+  if (output !== undefined && output !== 'text' && output !== 'json')
+    throw usageError(`--output takes text or json, not ${JSON.stringify(output)}.`)
+  if (json && output === 'text') throw usageError('--json and --output text exclude each other.')
+  if (json || (output === 'json' && stream)) return 'lines'
+  return output ?? 'text'
+}
+
+/**
+ * Whether arguments, which may be wrong, ask for errors as JSON on stdout: by `-o json`, or by `--json` if that
+ * `isShort` for it.
+ */
+export function asksForJson(args: readonly string[], isShort: boolean): boolean {
+  const options = args.includes('--') ? args.slice(0, args.indexOf('--')) : args
+  return options.some(
+    (arg, i) =>
+      (arg === '--json' && isShort) ||
+      /^(?:-o=?json|--output=json)$/.test(arg) ||
+      (/^(?:-o|--output)$/.test(arg) && options[i + 1] === 'json')
+  )
 }
 
 /** Whether an argument is the URL of an agent or a server, not a file or an id. */
@@ -85,16 +140,16 @@ interface OptionToken {
 
 /** Throws a usage error for an option that does not exist, lacks its value, or has one that it does not accept. */
 function checkOption({ name, rawName, value, inlineValue }: OptionToken, options: Options): void {
-  if (!rawName.startsWith('--'))
-    throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)
   const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (!rawName.startsWith('--') && option?.short !== rawName.slice(1))
+    throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)
   if (!option)
     throw usageError(
       `There is no option ${rawName}. ${didYouMean(rawName, [...Object.keys(options).map(known => `--${known}`), '--color', '--help'])}`
     )
   if (option.type === 'boolean' && value !== undefined) throw usageError(`${rawName} takes no value.`)
   if (option.type === 'string' && value === undefined) throw usageError(`${rawName} needs a value.`)
-  if (option.type === 'string' && !inlineValue && value?.startsWith('-')) {
+  if (option.type === 'string' && !inlineValue && value !== '-' && value?.startsWith('-')) {
     throw usageError(`${rawName} needs a value. For one that begins with a dash write ${rawName}=${value}.`)
   }
 }

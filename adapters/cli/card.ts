@@ -9,17 +9,22 @@ import { createRuntime } from '../../runtime/index.ts'
 import { servedRuntime } from '../../runtime/runtime-options.ts'
 import { fetchCard, foundCard } from '../client/card/discovery.ts'
 import { interfacesAt } from '../entry/interfaces.ts'
-import { readArguments, readOptions, readPositionals, refusePassword } from './arguments.ts'
+import { OUTPUT_OPTIONS, readArguments, readOptions, readOutput, readPositionals, refusePassword } from './arguments.ts'
 import { type Command, EXIT, type Io, usageError } from './command.ts'
 import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 import { loadAgent } from './load-agent.ts'
 import {
   aboutKey,
-  accessOption,
+  callOption,
   ENVIRONMENT_HELP,
   KEY_HELP,
+  CALL_OPTIONS,
   CALLER_OPTIONS,
+  cardFailure,
+  findAgent,
   readAccess,
+  readPlaceOfAgent,
+  withinTimeout,
   type CallerAccess
 } from './talk/agent-connection.ts'
 import { jsonLine, oneLine, plain } from './text/terminal.ts'
@@ -27,11 +32,16 @@ import { jsonLine, oneLine, plain } from './text/terminal.ts'
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
   usage:
-    'taskchart card URL [--api-key KEY] [--header NAME:VALUE]… [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
+    'taskchart card URL [--api-key KEY] [--header NAME:VALUE]… [-o json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
   words: ['verify', 'sign'],
+  hasOutputForms: true,
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
-  --json          write the card as one line of JSON
+  --agent-card REF, -a REF
+                  the agent, in place of URL: its URL, its host, or a file with its card
+  --output FORM, -o FORM
+                  text (the default), or json: the card as one line. --json is the same
+  --timeout TIME  the longest time of the command: 30s, 5m or 1h
 ${KEY_HELP}
 A card is asked for without credentials first. After 401 or 403 it is asked for once more: with the headers, and with
 the key as Authorization: Bearer if WWW-Authenticate names that, else as x-api-key. verify does the same.
@@ -53,26 +63,33 @@ sign writes the card with one more signature to stdout. The card of a module nee
 
 Both need the packages @a2a-js/sdk and jose.
 
-Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usage.
+Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usage; 3 not reached; 4 credentials are missing, or were refused;
+5 the time of --timeout has passed.
 `,
   run: (args, io) => {
     const [first, ...others] = args
     if (first === 'sign') return signCard(others, io)
-    return first === 'verify' ? verifyCard(others, io) : show(args, io)
+    if (first === 'verify') return verifyCard(others, io)
+    // As a2a-cli has it.
+    return show(first === 'get' ? others : args, io)
   }
 }
 
-async function show(args: readonly string[], { stdout, signal, env }: Io): Promise<number> {
-  const {
-    values,
-    positionals: [url]
-  } = readArguments(args, { json: { type: 'boolean' }, ...CALLER_OPTIONS }, ['URL'])
-  refusePassword(url)
-  const access = readAccess(values, env)
-  const card = await fetchCard(url, { signal, ...access }).catch(error => {
-    throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, access })
+const { 'agent-card': agentCard, endpoint, timeout } = CALL_OPTIONS
+const SHOW_OPTIONS = { 'agent-card': agentCard, endpoint, timeout, ...CALLER_OPTIONS, ...OUTPUT_OPTIONS } as const
+
+async function show(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = readOptions(args, SHOW_OPTIONS)
+  const { place, rest } = readPlaceOfAgent(values, positionals, io.env)
+  readPositionals(rest, [])
+  const form = readOutput(values)
+  const card = await withinTimeout(values.timeout, io, async ({ signal, cwd }) => {
+    const { url, card } = await findAgent(place.url, cwd)
+    return fetchCard(url, { signal, ...place.access, ...(card && { card }) }).catch(error => {
+      throw cardFailure(error, place)
+    })
   })
-  stdout.write(values.json ? jsonLine(card) : plain(readable(card)))
+  io.stdout.write(form === 'text' ? plain(readable(card)) : jsonLine(card))
   return EXIT.ok
 }
 
@@ -124,7 +141,7 @@ async function verifyCard(args: readonly string[], { stdout, signal, cwd, env }:
   if (keys === undefined) throw usageError('--keys is missing: the file or URL of the trusted public keys.')
   refusePassword(place)
   const isRemote = /^(?:http|ws)s?:/i.test(place)
-  const option = accessOption(values)
+  const option = callOption(values)
   if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
   const verify = await verifierFrom(keys, cwd)
   const found = isRemote
@@ -184,7 +201,9 @@ async function cardOf(file: string, cwd: string, url: string | undefined): Promi
   const { agent, authenticate } = await loadAgent(file, cwd)
   const runtime = servedRuntime(createRuntime({ agent, ...(authenticate && { authenticate }) }), 'card')
   try {
-    return runtime.agentCard(interfacesAt(url, { webSocket: true, http: true, dialects: [] }))
+    return runtime.agentCard(
+      interfacesAt(url, { webSocket: true, http: true, dialects: [] }, runtime.settings.versions)
+    )
   } finally {
     await runtime.close()
   }

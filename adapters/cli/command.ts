@@ -48,6 +48,8 @@ export interface Command {
   readonly usage: string
   /** The words that may follow the name, such as `ls` and `show`. */
   readonly words?: readonly string[]
+  /** Whether `--json` is short for `-o json --stream`, so that an error is a line of JSON, too. */
+  readonly hasOutputForms?: true
   /** The rest of the help: options and results. */
   readonly details: string
   /** Resolves with the exit code. `main` reports a rejection. */
@@ -60,49 +62,85 @@ export interface NamedCommand extends Command {
   readonly summary: string
 }
 
+/** The exit codes. A number means the same in every command. */
 export const EXIT = {
-  /** The agent answered, or the task is completed. */
+  /** The command has done its job, whatever became of the task. */
   ok: 0,
   error: 1,
   usage: 2,
-  /** The task failed, or was rejected or canceled. */
-  unsuccessful: 3,
-  /** The task waits for input or authorization. */
-  waiting: 4,
+  /** The agent, or its card, was not reached. */
+  unreachable: 3,
+  /** Credentials are missing, or were refused. */
+  credentials: 4,
+  timeout: 5,
+  /**
+   * With `--exit-status` the task failed, or was rejected or canceled; or a test failed, a property is refuted, a task
+   * cannot continue.
+   */
+  unsuccessful: 10,
+  /** With `--exit-status` the task waits for input or authorization; or nothing is known, since a bound is met. */
+  waiting: 11,
   /** Stopped by the user: 128 + SIGINT. */
   stopped: 130
 } as const
 
 /** The exit codes in the help texts. */
 export const EXIT_CODES = `Exit codes:
-  0    answered, or the task is completed
-  1    an error, such as no connection or a refusal: see stderr
+  0    done, whatever became of the task
+  1    an error, such as a refusal: see stderr
   2    wrong usage
-  3    the task failed, or was rejected or canceled
-  4    the task waits for input or authorization
+  3    the agent, or its card, was not reached
+  4    credentials are missing, or were refused
+  5    the time of --timeout has passed; the task continues
+  10   with --exit-status: the task failed, or was rejected or canceled
+  11   with --exit-status: the task waits for input or authorization
   130  stopped with Ctrl-C; the task continues
 `
+
+/** The names of errors that A2A does not name, as a2a-cli has them. */
+export type CliErrorCode =
+  | 'A2ACLI_ERR_AUTH_FAILED'
+  | 'A2ACLI_ERR_CARD_INVALID'
+  | 'A2ACLI_ERR_CARD_NOT_FOUND'
+  | 'A2ACLI_ERR_CREDENTIALS_MISSING'
+  | 'A2ACLI_ERR_INTERNAL'
+  | 'A2ACLI_ERR_TIMEOUT'
+  | 'A2ACLI_ERR_UNREACHABLE'
+  | 'A2ACLI_ERR_USAGE'
+
+/** The members of a `CommandError` besides its message. */
+export interface CommandErrorOptions {
+  /** Default: that of the cause. */
+  readonly exitCode?: number
+  /** The name of the error for programs. Default: that of the cause. */
+  readonly code?: CliErrorCode
+  /** Lines printed below the message, such as the stack frames of an agent's module. */
+  readonly details?: string
+  /** Advice for programs: a command, or the end of the message. */
+  readonly hint?: string | undefined
+  readonly cause?: unknown
+}
 
 /** An error with advice on what to write instead. With the exit code `usage`, the usage line is printed too. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
-  readonly exitCode: number
-  /** Lines printed below the message, such as the stack frames of an agent's module. */
+  readonly exitCode: number | undefined
+  readonly code: CliErrorCode | undefined
   readonly details: string
+  readonly hint: string | undefined
 
-  constructor(
-    message: string,
-    { exitCode = EXIT.error, details = '', cause }: { exitCode?: number; details?: string; cause?: unknown } = {}
-  ) {
+  constructor(message: string, { exitCode, code, details = '', hint, cause }: CommandErrorOptions = {}) {
     super(message, { cause })
     this.exitCode = exitCode
+    this.code = code
     this.details = details
+    this.hint = hint
   }
 }
 
 /** A CommandError for wrong arguments. */
 export function usageError(message: string): CommandError {
-  return new CommandError(message, { exitCode: EXIT.usage })
+  return new CommandError(message, { exitCode: EXIT.usage, code: 'A2ACLI_ERR_USAGE' })
 }
 
 /** A terminal whose last line can be rewritten. */

@@ -2,6 +2,8 @@ import type { Command, NamedCommand } from './command.ts'
 
 /** An entry of the table. Its command is loaded when it runs or shows its help: all of them have 600 modules. */
 export interface CommandEntry extends Pick<NamedCommand, 'name' | 'summary'> {
+  /** Another name, which no help shows. */
+  readonly alias?: string
   readonly load: () => Promise<Command>
   /** Whether it computes for long with an agent's chart, without a pause in which it could receive a signal. */
   readonly computes?: true
@@ -51,6 +53,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'tasks',
+    alias: 'task',
     summary: 'list, show, export and cancel the tasks of a file or an agent',
     load: async () => (await import('./tasks/tasks.ts')).tasksCommand
   },
@@ -58,6 +61,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'db',
     summary: 'back up, copy, shrink, migrate, check or count what serve --db stores',
     load: async () => (await import('./db.ts')).dbCommand
+  },
+  {
+    name: 'diff',
+    summary: 'say what a change of an agent means for the tasks that are open',
+    load: async () => (await import('./diff/diff.ts')).diffCommand,
+    computes: true
   },
   {
     name: 'replay',

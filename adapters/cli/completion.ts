@@ -42,7 +42,9 @@ const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 
 /** The options of a command: those that begin a line of its help. */
 export function optionsOf({ details }: Pick<Command, 'details'>): string[] {
-  return [...new Set([...Array.from(details.matchAll(/(?<=^ {2})--[a-z-]+/gm), ([option]) => option), ...EVERYWHERE])]
+  return [
+    ...new Set([...Array.from(details.matchAll(/(?<=^ {2})--[a-z][a-z\d-]*/gm), ([option]) => option), ...EVERYWHERE])
+  ]
 }
 
 /** The words that may follow each command. */

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { asksForJson } from './arguments.ts'
 import {
   CommandError,
   EXIT,
@@ -10,8 +11,9 @@ import {
   type Colours
 } from './command.ts'
 import { COMMANDS, loadCommand } from './commands.ts'
+import { envelopeOf, failureOf, type Failure } from './failures.ts'
 import { didYouMean } from './text/format.ts'
-import { oneLine, plain, readColours, styleText, thrownText, withColours } from './text/terminal.ts'
+import { jsonLine, oneLine, plain, readColours, styleText, thrownText, withColours } from './text/terminal.ts'
 
 const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`
 
@@ -34,13 +36,15 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
     const isHelp = name === 'help' || isHelpFlag(name)
     const topic = args.find(arg => arg !== 'help' && !isHelpFlag(arg))
     const named = isHelp ? topic : name
-    const entry = COMMANDS.find(({ name }) => name === named)
+    const entry = COMMANDS.find(({ name, alias }) => named !== undefined && (name === named || alias === named))
     command = entry && (await loadCommand(entry))
     if (command && !isHelp && !asksForHelp(args)) return await command.run(args, io)
     io.stdout.write(command ? helpOf(command) : answer(named))
     return EXIT.ok
   } catch (error) {
-    return io.signal.aborted ? EXIT.stopped : report(error, command, io)
+    const failure = io.signal.aborted ? stoppedFailure(error) : report(error, command, io)
+    if (asksForJson(argv, command?.hasOutputForms ?? false)) io.stdout.write(jsonLine(envelopeOf(failure)))
+    return failure.exitCode
   }
 }
 
@@ -62,12 +66,20 @@ function asksForHelp(args: readonly string[]): boolean {
   return options.some(isHelpFlag)
 }
 
-function report(error: unknown, command: Command | undefined, { stderr, colours }: Io): number {
-  const { exitCode = EXIT.error, details = '' } = error instanceof CommandError ? error : {}
+/** The failure of a command that the user stopped. */
+function stoppedFailure(error: unknown): Failure {
+  return { ...failureOf(error), exitCode: EXIT.stopped, message: 'The command was stopped with Ctrl-C.', a2aCode: null }
+}
+
+/** Writes an error to stderr. Returns it for programs. */
+function report(error: unknown, command: Command | undefined, { stderr, colours }: Io): Failure {
+  const failure = failureOf(error)
+  const details = error instanceof CommandError ? error.details : ''
+  const usage = failure.exitCode === EXIT.usage ? `Usage: ${command?.usage ?? USAGE}` : undefined
   stderr.write(`${styleText(colours.stderr, 'red', 'taskchart:')} ${oneLine(thrownText(error))}\n`)
   if (details !== '') stderr.write(`${plain(details)}\n`)
-  if (exitCode === EXIT.usage) stderr.write(`Usage: ${command?.usage ?? USAGE}\n`)
-  return exitCode
+  if (usage !== undefined) stderr.write(`${usage}\n`)
+  return usage === undefined ? failure : { ...failure, hint: usage }
 }
 
 function overview(): string {

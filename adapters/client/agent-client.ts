@@ -5,13 +5,35 @@ import type {
   ListTaskPushNotificationConfigsResponse,
   TaskPushNotificationConfig
 } from '../../machines/protocol/push.ts'
-import type { Conditions } from '../../runtime/access/call-context.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /** The options of one call. */
-export interface CallOptions extends Conditions {
+export interface CallOptions {
+  /**
+   * SubscribeToTask: the events after this generation, without the task first. An agent without the reliability
+   * extension may send the task instead.
+   */
+  readonly afterGeneration?: number | string
+  /**
+   * SendMessage to a task and CancelTask: only if the task has this generation, else TaskGenerationMismatch. Rejects
+   * with UnsupportedOperation, and sends nothing, if the agent would ignore it: it needs A2A 1.1, or the reliability
+   * extension. CancelTask needs the extension.
+   */
+  readonly ifGenerationMatch?: number | string
+  /**
+   * GetTask: wait until the task has passed this generation. The agent may answer earlier, with the task as it is.
+   * Rejects like `ifGenerationMatch` if the agent would ignore it.
+   */
+  readonly currentGeneration?: number | string
   /** Stops waiting, or ends the stream. The task continues (§3.5.2). */
   readonly signal?: AbortSignal
+  /** URIs of extensions to activate for this call, in addition to those of the connection. */
+  readonly extensions?: readonly string[]
+  /**
+   * Service parameters of this call (§3.2.6): headers over HTTP, metadata over gRPC, members of the frame over
+   * WebSocket. Names count in any case.
+   */
+  readonly serviceParameters?: Readonly<Record<string, string>>
 }
 
 type Unary<Name extends keyof OperationRequests, Result> = (
@@ -55,6 +77,8 @@ export interface AgentClient {
   readonly url: string
   /** The binding in use: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON` or `GRPC`. */
   readonly binding: string
+  /** The version of A2A in use: `1.1`, `1.0` or `0.3`. */
+  readonly version: string
   /** The state of the connection. Only a WebSocket lasts; `LinkState` defines the state of other bindings. */
   readonly state: LinkState
   /**

@@ -1,7 +1,8 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import type { ConnectOptions } from './options.ts'
+import type { AgentGenerations } from './generations.ts'
+import type { PlacedOptions } from './options.ts'
 import type { RequestFrame } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
@@ -14,6 +15,13 @@ export interface Calls {
     on(state: LinkState, watcher: () => void): () => void
     close(): Promise<void>
   }
+  /** What is known of the agent's generations. */
+  readonly generations: AgentGenerations
+  /**
+   * Whether the agent has the reliability extension, by its card or by an answer. A WebSocket waits for the first
+   * answer.
+   */
+  isReliable(): Promise<boolean>
   /** Calls a method and resolves with its result. */
   call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown>
   /**
@@ -28,13 +36,13 @@ export interface Calls {
  * extensions.
  */
 export function serviceParameters(
-  { extensions = [] }: ConnectOptions,
+  { extensions = [], version = PROTOCOL_VERSION }: Pick<PlacedOptions, 'extensions' | 'version'>,
   { parameters: own = {}, trace }: Pick<RequestFrame, 'parameters' | 'trace'> = {}
 ): Record<string, string> {
   const { 'a2a-extensions': more } = own
   const requested = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
   return {
-    'a2a-version': PROTOCOL_VERSION,
+    'a2a-version': version,
     ...trace,
     ...own,
     'a2a-extensions': more ? `${requested},${more}` : requested
@@ -44,7 +52,7 @@ export function serviceParameters(
 /**
  * The service parameters of a request as HTTP headers. A resumed subscription also sends `Last-Event-ID`, as SSE does.
  */
-export function httpParameters(frame: RequestFrame, options: ConnectOptions): Record<string, string> {
+export function httpParameters(frame: RequestFrame, options: PlacedOptions): Record<string, string> {
   const all = serviceParameters(options, frame)
   const cursor = frame.method === 'SubscribeToTask' ? all['taskchart-after-generation'] : undefined
   return cursor === undefined ? all : { ...all, 'last-event-id': cursor }

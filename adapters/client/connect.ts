@@ -2,9 +2,7 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import {
-  ListTasksResponseSchema,
-  SendMessageResponseSchema,
-  TaskSchema,
+  ANSWER_SCHEMAS,
   type ListTasksResponse,
   type SendMessageResponse,
   type StreamResponse,
@@ -16,20 +14,22 @@ import {
   type ListTaskPushNotificationConfigsResponse,
   type TaskPushNotificationConfig
 } from '../../machines/protocol/push.ts'
-import type { Conditions } from '../../runtime/access/call-context.ts'
+import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import type { CallOptions, AgentClient } from './agent-client.ts'
 import { cardLimitsWith } from './card/card-limits.ts'
+import { conditionalFrame, hasConditions } from './conditions.ts'
 import { explainRefusal } from './credentials.ts'
-import { openAgentConnection, withTenant } from './open-agent.ts'
+import { CurrentAgent, type OpenAgent, openAgentConnection, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
-import { knownFrom, serviceParametersOf, validAnswer } from './requests.ts'
+import { type ParameterOptions, knownFrom, serviceParametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /**
  * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the
- * client fetches the card, and uses its first supported interface of A2A 1.0. Without one it uses the first of 0.3, and
- * converts the answers to 1.0. The REST binding of 1.0 and gRPC need the official client, an optional peer. An
- * interface whose peer is not installed is skipped if there is another, and so are both of these in browsers.
+ * client fetches the card, and uses its first supported interface of A2A 1.1, else of 1.0. Without one it uses the
+ * first of 0.3, and converts the answers to 1.0. If the agent refuses the version, the next interface is used. gRPC
+ * needs the official client, an optional peer. An interface whose peer is not installed is skipped if there is another,
+ * and so is gRPC in browsers.
  *
  * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation,
  * which says what is missing, if no interface fits. Rejects with Forbidden if the card would send headers or
@@ -40,59 +40,74 @@ import type { LinkState } from './retries/transport-state.ts'
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
   checkConnect(url, options)
   const limits = cardLimitsWith(options.cardLimits)
-  const { calls, binding, tenant, options: placedOptions } = await openAgentConnection(url, options)
-  const refuse = (error: unknown): never => {
-    throw explainRefusal(error, placedOptions)
+  const current = new CurrentAgent(await openAgentConnection(url, options))
+  const frameOf = (method: string, given: object, own: ParameterOptions, { calls, tenant }: OpenAgent) => {
+    const params = withTenant(given, tenant)
+    return hasConditions(method, params, own)
+      ? conditionalFrame({ method, params }, own, calls)
+      : { method, params, parameters: serviceParametersOf(own) }
   }
-  const frameOf = (method: string, params: object, conditions: Conditions) => ({
-    method,
-    params: withTenant(params, tenant),
-    parameters: serviceParametersOf(conditions)
-  })
+  const call = (method: string, params: object, { signal, ...own }: CallOptions = {}) =>
+    current.call(async agent => {
+      const { calls } = agent
+      const frame = frameOf(method, params, own, agent)
+      const answer = await calls.call(frame instanceof Promise ? await frame : frame, signal).catch(error => {
+        throw explainRefusal(error, agent.options)
+      })
+      return { answer, calls }
+    })
   const unary =
-    <Result>(method: string, schema: Schema<Result>) =>
-    async (params: object, { signal, ...conditions }: CallOptions = {}) =>
-      validAnswer(
-        schema,
-        await calls.call(frameOf(method, params, conditions), signal).catch(refuse),
-        calls.url,
-        knownFrom(params)
-      )
-  const streaming = (method: string) =>
-    async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
-      try {
-        yield* calls.stream(frameOf(method, params, conditions), signal)
-      } catch (error) {
-        refuse(error)
-      }
+    <Result extends object>(method: string, schemaIn: (version: NativeVersion) => Schema<Result>) =>
+    async (params: object, options?: CallOptions) => {
+      const { answer, calls } = await call(method, params, options)
+      const result = validAnswer(schemaIn(calls.generations.version), answer, calls.url, knownFrom(params))
+      calls.generations.note(result)
+      return result
     }
+  const streaming =
+    (method: string) =>
+    (params: object, { signal, ...own }: CallOptions = {}) =>
+      current.stream(async function* (agent) {
+        try {
+          yield* agent.calls.stream(await frameOf(method, params, own, agent), signal)
+        } catch (error) {
+          throw explainRefusal(error, agent.options)
+        }
+      })
   return {
-    sendMessage: unary('SendMessage', SendMessageResponseSchema),
+    sendMessage: unary('SendMessage', version => ANSWER_SCHEMAS[version].sendMessage),
     sendStreamingMessage: streaming('SendStreamingMessage'),
-    getTask: unary('GetTask', TaskSchema),
-    listTasks: unary('ListTasks', ListTasksResponseSchema),
-    cancelTask: unary('CancelTask', TaskSchema),
+    getTask: unary('GetTask', version => ANSWER_SCHEMAS[version].task),
+    listTasks: unary('ListTasks', version => ANSWER_SCHEMAS[version].listTasks),
+    cancelTask: unary('CancelTask', version => ANSWER_SCHEMAS[version].task),
     subscribeToTask: streaming('SubscribeToTask'),
-    createTaskPushNotificationConfig: unary('CreateTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
-    getTaskPushNotificationConfig: unary('GetTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
+    createTaskPushNotificationConfig: unary('CreateTaskPushNotificationConfig', () => TaskPushNotificationConfigSchema),
+    getTaskPushNotificationConfig: unary('GetTaskPushNotificationConfig', () => TaskPushNotificationConfigSchema),
     listTaskPushNotificationConfigs: unary(
       'ListTaskPushNotificationConfigs',
-      ListTaskPushNotificationConfigsResponseSchema
+      () => ListTaskPushNotificationConfigsResponseSchema
     ),
-    deleteTaskPushNotificationConfig: async (params, { signal, ...conditions } = {}) =>
-      void (await calls.call(frameOf('DeleteTaskPushNotificationConfig', params, conditions), signal).catch(refuse)),
-    getExtendedAgentCard: async (params = {}, { signal, ...conditions } = {}) => {
-      const card = await calls.call(frameOf('GetExtendedAgentCard', params, conditions), signal).catch(refuse)
+    deleteTaskPushNotificationConfig: async (params, options) =>
+      void (await call('DeleteTaskPushNotificationConfig', params, options)),
+    getExtendedAgentCard: async (params = {}, options) => {
+      const { answer, calls } = await call('GetExtendedAgentCard', params, options)
       const { extendedCard } = await import('./card/discovery.ts')
-      return extendedCard(card, calls.url, limits)
+      return extendedCard(answer, calls.url, limits)
     },
-    url: calls.url,
-    binding,
+    get url() {
+      return current.agent.calls.url
+    },
+    get binding() {
+      return current.agent.binding
+    },
+    get version() {
+      return current.agent.version
+    },
     get state() {
-      return calls.link.state
+      return current.agent.calls.link.state
     },
-    on: (state, listener) => calls.link.on(state, listener),
-    close: () => calls.link.close()
+    on: (state, listener) => current.on(state, listener),
+    close: () => current.close()
   }
 }
 

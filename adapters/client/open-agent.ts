@@ -1,12 +1,17 @@
-import { invalidParams } from '../../machines/protocol/errors.ts'
+import { invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Calls } from './calls.ts'
 import { readBindings, type Binding } from './card/bindings.ts'
 import { checkAccess, explainRefusal } from './credentials.ts'
 import { isSocketAddress } from './hosts.ts'
+import type { OpenByCard } from './open-by-card.ts'
 import { OPENERS } from './openers.ts'
 import { backOffOptions, type ConnectOptions, type PlacedOptions } from './options.ts'
+import type { LinkState } from './retries/transport-state.ts'
 import { wholeStreams } from './retries/whole-streams.ts'
 import type { CalledAgent } from './traced-calls.ts'
+import { warnOf } from './warnings.ts'
 
 /** A connected agent. */
 export interface OpenAgent {
@@ -15,6 +20,10 @@ export interface OpenAgent {
   readonly tenant: TenantRule
   /** The options, with the places of the credentials. */
   readonly options: PlacedOptions
+  /** The version of A2A in use. */
+  readonly version: string
+  /** Opens the next interface of the card that can be used; `undefined` if there is none. */
+  readonly next?: (() => Promise<OpenAgent>) | undefined
 }
 
 /**
@@ -24,26 +33,24 @@ export interface OpenAgent {
 export async function openAgentConnection(url: string, options: ConnectOptions, openers = OPENERS): Promise<OpenAgent> {
   const given = readBindings(options.bindings)
   checkAccess(options)
-  const { headers, credentials, verifyCard } = options
+  const { headers, credentials, verifyCard, versions, card } = options
   const { clock } = backOffOptions(options)
   const isMute = openers['1.0'].WEBSOCKET?.lacks?.header !== undefined && (headers ?? credentials) !== undefined
   const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true) && !isMute
-  if (!isSocket || verifyCard) {
+  if (!isSocket || verifyCard || versions || card) {
     const { openByCard } = await import('./open-by-card.ts')
-    const {
-      calls,
-      binding,
-      tenant,
-      name,
-      streams,
-      options: placedOptions
-    } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers)
-    return {
-      calls: await traced(wholeStreams(calls, { streams, clock }), options, { binding, name }),
-      binding,
-      tenant: { asCard: tenant },
-      options: placedOptions
+    const openedBy = async (opened: OpenByCard): Promise<OpenAgent> => {
+      const { calls, binding, tenant, name, streams, next } = opened
+      return {
+        calls: await traced(wholeStreams(calls, { streams, clock }), options, { binding, name }),
+        binding,
+        tenant: { asCard: tenant },
+        options: opened.options,
+        version: opened.version,
+        next: next && (async () => openedBy(await next()))
+      }
     }
+    return openedBy(await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers))
   }
   const placedOptions = credentials ? await (await import('./open-by-card.ts')).placedForSocket(url, options) : options
   const { openSocketCalls } = await import('./transports/websocket/calls.ts')
@@ -55,7 +62,8 @@ export async function openAgentConnection(url: string, options: ConnectOptions, 
     calls: await traced(wholeStreams(calls, { streams: true, clock }), options, { binding }),
     binding,
     tenant: 'as given',
-    options: placedOptions
+    options: placedOptions,
+    version: PROTOCOL_VERSION
   }
 }
 
@@ -81,4 +89,97 @@ export function withTenant(params: object & { readonly tenant?: unknown }, rule:
     throw invalidParams({ field: 'tenant', description })
   }
   return asCard === undefined ? params : { ...params, tenant: asCard }
+}
+
+/** A listener of the connection, and its removal. */
+interface Watcher {
+  readonly state: LinkState
+  readonly listener: () => void
+  stop: () => void
+}
+
+/**
+ * The agent of a client, by the interface in use. If the agent refuses the version of a request, the next interface of
+ * its card takes its place, and the request is sent there: it was not processed.
+ */
+export class CurrentAgent {
+  readonly #watchers = new Set<Watcher>()
+  #agent: OpenAgent
+  #change: Promise<void> | undefined
+  /** Agents whose version was refused. Their other calls and streams go on until the client is closed. */
+  readonly #former: OpenAgent[] = []
+
+  constructor(agent: OpenAgent) {
+    this.#agent = agent
+  }
+
+  get agent(): OpenAgent {
+    return this.#agent
+  }
+
+  /** Runs a call. */
+  async call<T>(run: (agent: OpenAgent) => Promise<T>): Promise<T> {
+    for (;;) {
+      const agent = this.#agent
+      try {
+        return await run(agent)
+      } catch (error) {
+        if (!(await this.#hasOther(agent, error))) throw error
+      }
+    }
+  }
+
+  /** Runs a call with a stream. */
+  async *stream(run: (agent: OpenAgent) => AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse, void> {
+    for (let hasEvents = false; ;) {
+      const agent = this.#agent
+      try {
+        for await (const event of run(agent)) {
+          hasEvents = true
+          yield event
+        }
+        return
+      } catch (error) {
+        if (hasEvents || !(await this.#hasOther(agent, error))) throw error
+      }
+    }
+  }
+
+  /** Calls `listener` on every change to a state. Returns its removal. */
+  on(state: LinkState, listener: () => void): () => void {
+    const watcher: Watcher = { state, listener, stop: this.#agent.calls.link.on(state, listener) }
+    this.#watchers.add(watcher)
+    return () => {
+      watcher.stop()
+      this.#watchers.delete(watcher)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#change
+    await Promise.all([...this.#former, this.#agent].map(({ calls }) => calls.link.close()))
+  }
+
+  /** Whether another interface is in use after an error of the agent. */
+  async #hasOther(agent: OpenAgent, error: unknown): Promise<boolean> {
+    const { next } = agent
+    if (!next || !isA2AError(error) || error.code !== 'VersionNotSupported') return false
+    if (agent === this.#agent)
+      await (this.#change ??= this.#replace(agent, next).finally(() => (this.#change = undefined)))
+    return agent !== this.#agent
+  }
+
+  /** Opens the next interface. If that fails, the one in use stays. */
+  async #replace(agent: OpenAgent, next: () => Promise<OpenAgent>): Promise<void> {
+    const { calls, binding, version } = agent
+    const other = await next().catch(() => undefined)
+    if (!other) return
+    warnOf(calls.url)(`It refused A2A ${version} over ${binding}, which its card offers. The interface was skipped.`)
+    this.#former.push(agent)
+    this.#agent = other
+    for (const watcher of this.#watchers) {
+      watcher.stop()
+      watcher.stop = other.calls.link.on(watcher.state, watcher.listener)
+    }
+  }
 }

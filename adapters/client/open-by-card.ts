@@ -1,7 +1,7 @@
 import type { AgentCard, AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { NATIVE_VERSIONS, normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Calls } from './calls.ts'
 import { type Binding, BINDINGS, bindingNamed, type UsableInterface } from './card/bindings.ts'
 import { fetchCard } from './card/discovery.ts'
@@ -18,10 +18,14 @@ export interface OpenByCard {
   /** The tenant that the card requires in every request; `undefined` if it names none. */
   readonly tenant: string | undefined
   readonly name: string
+  /** The version of A2A of the interface. */
+  readonly version: string
   /** Whether the agent streams, by its card. */
   readonly streams: boolean
   /** The options, with the places of the credentials. */
   readonly options: PlacedOptions
+  /** Opens the next interface of the card that can be used; `undefined` if there is none. */
+  readonly next?: (() => Promise<OpenByCard>) | undefined
 }
 
 /** An agent's card, and how it is connected to. */
@@ -44,13 +48,22 @@ export async function openByCard(
   wanted?: readonly Binding[],
   openers = OPENERS
 ): Promise<OpenByCard> {
+  const versions = readVersions(options.versions)
   const card = await fetchCard(url, options)
   const places = placesIn(card, options.credentials)
   const connecting = { url, card, options, openers, places }
-  const offers = receiversFirst(offersOf(card, url, wanted), url, places.length > 0, options)
+  return openFirst(receiversFirst(offersOf(card, url, wanted, versions), url, places.length > 0, options), connecting)
+}
+
+/** Opens the first of these interfaces that can be used. `hadTls`: one before them had TLS. */
+async function openFirst(
+  offers: readonly UsableInterface[],
+  connecting: Connecting,
+  hadTls = false
+): Promise<OpenByCard> {
+  const { url, options } = connecting
   const skipped: Skipped[] = []
-  let hadTls = false
-  for (const offer of offers) {
+  for (const [index, offer] of offers.entries()) {
     const isLast = offer === offers.at(-1)
     const opened: OpenByCard | Skipped =
       hadTls && !hasTls(offer.url) ? { why: withoutTls(url, offer) } : await openOffer(offer, connecting, isLast)
@@ -61,7 +74,9 @@ export async function openByCard(
         isOdd
       } of skipped)
         (isOdd ? warnOf(url) : mention)(`${message} The interface was skipped.`)
-      return opened
+      if (isLast) return opened
+      const hasHadTls = hadTls || NAMES_TLS.test(offer.url)
+      return { ...opened, next: async () => openFirst(offers.slice(index + 1), connecting, hasHadTls) }
     }
     hadTls ||= opened.isOdd === true && NAMES_TLS.test(offer.url)
     skipped.push(opened)
@@ -91,7 +106,11 @@ async function openOffer(
   try {
     const refusal = cardUrlRefusal(url, address, options)
     if (refusal) return { why: refusal }
-    const placedOptions = { ...options, places: mayReceive(url, address, options) ? places : [] }
+    const placedOptions = {
+      ...options,
+      version: version === '0.3' ? PROTOCOL_VERSION : version,
+      places: mayReceive(url, address, options) ? places : []
+    }
     const opener = openers[version][binding]
     const open = opener
       ? (missingSupport(url, binding, opener.lacks, placedOptions) ??
@@ -111,6 +130,7 @@ async function openOffer(
       binding,
       tenant,
       name: card.name,
+      version,
       streams: card.capabilities.streaming === true,
       options: placedOptions
     }
@@ -191,34 +211,52 @@ function isReliable({ capabilities: { extensions = [] } }: AgentCard): boolean {
 }
 
 /** The versions of A2A that this client supports, the newest first. */
-const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
+export const CLIENT_VERSIONS = [...NATIVE_VERSIONS, '0.3'] as const
+
+type ClientVersion = (typeof CLIENT_VERSIONS)[number]
+
+/** Validates the option `versions`. Throws TypeError for a version that this client does not support. */
+function readVersions(names: readonly string[] | undefined): readonly ClientVersion[] | undefined {
+  return names?.map(name => {
+    const version = CLIENT_VERSIONS.find(known => known === name)
+    if (version) return version
+    throw new TypeError(
+      `${JSON.stringify(name)} is not a version of A2A that this client speaks. Use ${CLIENT_VERSIONS.join(' or ')}.`
+    )
+  })
+}
 
 /**
- * The interfaces of a card that this client supports, the preferred one first (§8.3.2). A2A 1.0 precedes 0.3. Within a
- * version the order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is none, and
- * lists what the card offers. `url` is the URL of the card.
+ * The interfaces of a card that this client supports, the preferred one first (§8.3.2). Newer versions come first.
+ * Within a version the order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is
+ * none, and lists what the card offers; VersionNotSupported if there is none of the given `versions`. `url` is the URL
+ * of the card.
  */
 export function offersOf(
   { supportedInterfaces }: AgentCard,
   url: string,
-  wanted?: readonly Binding[]
+  wanted?: readonly Binding[],
+  versions?: readonly ClientVersion[]
 ): readonly [UsableInterface, ...UsableInterface[]] {
-  if (!supportedInterfaces.some(offered => versionOf(offered)))
-    throw onlyOlder(
-      url,
-      [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '),
-      VERSIONS
+  const isUsed = (version: ClientVersion) => versions?.includes(version) ?? true
+  const offered = [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', ')
+  const known = supportedInterfaces.flatMap(one => versionOf(one) ?? [])
+  if (known.length === 0) throw onlyOlder(url, offered, CLIENT_VERSIONS)
+  if (versions && !known.some(isUsed))
+    throw new A2AError(
+      'VersionNotSupported',
+      `The agent at ${url} does not offer A2A ${versions.join(' or ')}, only ${offered}.`
     )
   const spoken = wanted ?? BINDINGS
   const offers = supportedInterfaces.flatMap((offered): UsableInterface[] => {
     const { protocolBinding, url, tenant } = offered
     const [binding, version] = [bindingNamed(protocolBinding), versionOf(offered)]
-    if (!binding || !version || !spoken.includes(binding)) return []
-    if (version === PROTOCOL_VERSION) return [{ binding, version, url, tenant }]
+    if (!binding || !version || !isUsed(version) || !spoken.includes(binding)) return []
+    if (version !== '0.3') return [{ binding, version, url, tenant }]
     return binding === 'WEBSOCKET' ? [] : [{ binding, version, url, tenant }]
   })
   const place = ({ version, binding }: UsableInterface) =>
-    VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
+    CLIENT_VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
   const [first, ...others] = offers.toSorted((a, b) => place(a) - place(b))
   if (!first) throw noneOf(spoken, supportedInterfaces, url)
   return [first, ...others]
@@ -228,13 +266,13 @@ export function offersOf(
 export function onlyOlder(url: string, versions: string, spoken: readonly string[]): A2AError {
   return new A2AError(
     'UnsupportedOperation',
-    `The agent at ${url} speaks only A2A ${versions}; this client speaks ${spoken.join(' and ')}.`
+    `The agent at ${url} speaks only A2A ${versions}; this client speaks ${spoken.join(', ').replace(/, ([^,]*)$/, ' and $1')}.`
   )
 }
 
 function versionOf({ protocolVersion }: AgentInterface): UsableInterface['version'] | undefined {
   const version = normaliseVersion(protocolVersion)
-  return VERSIONS.find(known => known === version)
+  return CLIENT_VERSIONS.find(known => known === version)
 }
 
 function noneOf(spoken: readonly Binding[], offered: readonly AgentInterface[], url: string): A2AError {
@@ -243,6 +281,6 @@ function noneOf(spoken: readonly Binding[], offered: readonly AgentInterface[], 
     .join(', ')
   return new A2AError(
     'UnsupportedOperation',
-    `The agent at ${url} offers no ${spoken.join(' or ')} that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only ${names}.`
+    `The agent at ${url} offers no ${spoken.join(' or ')} that this client speaks (A2A ${NATIVE_VERSIONS.join(' and ')}; 0.3, but not over WebSocket), only ${names}.`
   )
 }

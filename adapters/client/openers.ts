@@ -23,12 +23,21 @@ const GRPC: Omit<Opener, 'load'> = {
   lacks: { query: 'a key in the query' }
 }
 
+/** The bindings of the native versions. */
+const NATIVE: Openers['1.0'] = {
+  WEBSOCKET: { load: async () => (await import('./transports/websocket/calls.ts')).openSocketCalls },
+  JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
+  'HTTP+JSON': { load: async () => (await import('./transports/rest.ts')).openRest }
+}
+
 /** The bindings in Node. In browsers `openers.browser.ts` replaces this file. */
 export const OPENERS: Openers = {
+  '1.1': {
+    ...NATIVE,
+    GRPC: { load: async () => (await import('./transports/official/grpc-next.ts')).loadGrpcNext(), ...GRPC }
+  },
   '1.0': {
-    WEBSOCKET: { load: async () => (await import('./transports/websocket/calls.ts')).openSocketCalls },
-    JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
-    'HTTP+JSON': { load: async () => (await import('./transports/rest.ts')).openRest },
+    ...NATIVE,
     GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc(), ...GRPC }
   },
   '0.3': {

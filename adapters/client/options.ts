@@ -1,4 +1,5 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
+import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import {
   A_CLOCK,
@@ -52,6 +53,16 @@ export interface ConnectOptions {
    */
   readonly bindings?: readonly string[]
   /**
+   * The versions of A2A to use: `1.1`, `1.0`, `0.3`. The card is then also fetched for a `ws:` URL. Default: all that
+   * this client supports, the newest first.
+   */
+  readonly versions?: readonly string[]
+  /**
+   * The JSON of the agent's card, of any version, if it is known: none is fetched. The URL is then that of the agent's
+   * host, which may receive `headers` and `credentials`.
+   */
+  readonly card?: object
+  /**
    * Verifies the agent's card before it is used: `cardVerifier({ jwksUrl })` of `taskchart/auth`. The card is then
    * also fetched for a `ws:` URL. Default: cards are not verified.
    */
@@ -79,6 +90,8 @@ export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
   credentialOrigins: textsSuchAs("['https://agent.example']"),
   extensions: textsSuchAs("['https://example.com/ext/v1']"),
   bindings: textsSuchAs("['WEBSOCKET']"),
+  versions: textsSuchAs("['1.0']"),
+  card: objectSuchAs("{ name: 'Painter', supportedInterfaces: [ … ] }"),
   verifyCard: functionFor('a function that verifies a card: cardVerifier({ jwksUrl }) of taskchart/auth'),
   cardLimits: objectSuchAs('{ skills: 100 }'),
   signal: withMethods(['addEventListener', 'throwIfAborted'], 'an AbortSignal'),
@@ -115,6 +128,8 @@ export function backOffOptions({
 
 /** The options of an open connection, whose credentials have their places. */
 export interface PlacedOptions extends ConnectOptions {
+  /** The version of its requests, before a translation to 0.3. Default 1.0. */
+  readonly version?: NativeVersion
   readonly places?: readonly SecretPlace[]
 }
 

@@ -1,12 +1,13 @@
 import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { StreamResponseSchema, type StreamResponse } from '../../machines/protocol/objects.ts'
+import { ANSWER_SCHEMAS, type StreamResponse } from '../../machines/protocol/objects.ts'
 import { isPause, isReplyEnd, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { Conditions } from '../../runtime/access/call-context.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import type { TraceCarrier } from '../../runtime/telemetry-port.ts'
+import type { CallOptions } from './agent-client.ts'
+import { AgentGenerations, type EventGeneration, EventOrder } from './generations.ts'
 import { readLeniently, type KnownTask } from './lenient-reading.ts'
 import { mention, warnOf } from './warnings.ts'
 
@@ -19,21 +20,39 @@ export interface RequestFrame {
   readonly trace?: TraceCarrier | undefined
 }
 
-const CONDITIONS = Object.keys({
+const CALL_PARAMETERS = Object.keys({
   afterGeneration: true,
   ifGenerationMatch: true,
-  currentGeneration: true
-} satisfies Record<keyof Conditions, true>)
+  currentGeneration: true,
+  extensions: true,
+  serviceParameters: true
+} satisfies Record<keyof ParameterOptions, true>)
 
-/** The service parameters for a call's conditions, which need the reliability extension. */
-export function serviceParametersOf(conditions: Conditions): Record<string, string> {
-  rejectUnknown(conditions, CONDITIONS, 'A call')
-  const { afterGeneration, ifGenerationMatch, currentGeneration } = conditions
+/** The options of a call that become service parameters. */
+export type ParameterOptions = Omit<CallOptions, 'signal'>
+
+/** The service parameters for the options of a call. Conditions need the reliability extension in this form. */
+export function serviceParametersOf(options: ParameterOptions): Record<string, string> {
+  rejectUnknown(options, CALL_PARAMETERS, 'A call')
+  const { afterGeneration, ifGenerationMatch, currentGeneration, extensions = [], serviceParameters = {} } = options
+  const own = Object.fromEntries(
+    Object.entries(serviceParameters).map(([name, value]) => [name.toLowerCase(), value] as const)
+  )
+  const { 'a2a-extensions': more = '' } = own
+  const requested = [...extensions, ...(more === '' ? [] : [more])].join(',')
   return {
+    ...own,
+    ...(requested !== '' && { 'a2a-extensions': requested }),
     ...(afterGeneration !== undefined && { 'taskchart-after-generation': String(afterGeneration) }),
     ...(ifGenerationMatch !== undefined && { 'taskchart-if-generation-match': String(ifGenerationMatch) }),
     ...(currentGeneration !== undefined && { 'taskchart-current-generation': String(currentGeneration) })
   }
+}
+
+/** The service parameters of a request without its conditions, for the requests that continue it. */
+export function lastingParameters({ parameters = {} }: RequestFrame): Record<string, string> {
+  const lasting = Object.entries(parameters).filter(([name]) => !/^taskchart-.+-generation(?:-match)?$/.test(name))
+  return Object.fromEntries(lasting)
 }
 
 /** A pending request, which may have to be sent again after a lost connection. */
@@ -123,7 +142,6 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   /** Why the first event that could not be read was skipped. */
   #skipped: unknown
   #hasRead = false
-  #generation = 0
   #state: TaskState | undefined
   #isAnswered = false
   #isResumed = false
@@ -131,13 +149,17 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   #isOver = false
   /** What the request names. */
   readonly #known: KnownTask
+  readonly #generations: AgentGenerations
+  readonly #order: EventOrder
   #wake = () => {}
 
-  /** `url` is that of the agent. */
-  constructor(frame: RequestFrame, url: string) {
+  /** `url` is that of the agent, whose events show its generations. */
+  constructor(frame: RequestFrame, url: string, generations = new AgentGenerations()) {
     this.frame = frame
     this.#url = url
     this.#known = knownFrom(frame.params)
+    this.#generations = generations
+    this.#order = new EventOrder(generations)
   }
 
   /** Whether the agent may still send events of this stream. */
@@ -173,7 +195,12 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     }
     if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
     this.#isResumed = true
-    const parameters = serviceParametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
+    this.#order.resume()
+    const { cursor } = this.#order
+    const parameters = {
+      ...lastingParameters(this.frame),
+      ...serviceParametersOf(cursor === undefined ? {} : { afterGeneration: cursor })
+    }
     return {
       method: 'SubscribeToTask',
       params: { ...tenantOf(this.frame.params), id: this.#taskId },
@@ -187,14 +214,14 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     if (!answer) return false
     this.#hasRead = true
     const event = this.#ofTask(answer)
-    const { taskId, contextId, generation } = taskReferenceOf(event)
-    if (generation !== undefined && generation <= this.#generation) return true
-    this.#taskId ??= taskId
-    this.#contextId ||= contextId ?? ''
-    this.#generation = generation ?? this.#generation
-    this.#state = stateOf(event) ?? this.#state
+    const reference = taskReferenceOf(event)
+    const fresh = this.#order.take(event, reference)
+    if (fresh.length === 0) return true
+    this.#taskId ??= reference.taskId
+    this.#contextId ||= reference.contextId ?? ''
+    for (const one of fresh) this.#state = stateOf(one) ?? this.#state
     this.#isAnswered ||= 'message' in event
-    this.#waiting.push(event)
+    this.#waiting.push(...fresh)
     if (this.#isResumed && this.#isAtEnd()) this.#finish({})
     else this.#wake()
     return true
@@ -250,7 +277,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   #read(value: unknown): StreamResponse | undefined {
     const known = { taskId: this.#taskId ?? this.#known.taskId, contextId: this.#contextId || this.#known.contextId }
     try {
-      return validAnswer(StreamResponseSchema, value, this.#url, known)
+      return validAnswer(ANSWER_SCHEMAS[this.#generations.version].event, value, this.#url, known)
     } catch (error) {
       this.#skipped ??= error
       warnOf(this.#url)(`${(error as A2AError).message} The event was skipped.`)
@@ -300,16 +327,17 @@ export function stateOf(event: StreamResponse): TaskState | undefined {
   return 'statusUpdate' in event ? event.statusUpdate.status.state : undefined
 }
 
-interface Place extends KnownTask {
-  readonly generation?: number
-}
+interface Place extends KnownTask, EventGeneration {}
 
-/** The task of an event, its context, and its generation if the agent sends one. */
+/**
+ * The task of an event, its context, and its generation if the agent sends one: as a member in 1.1, else in the
+ * metadata of the reliability extension.
+ */
 export function taskReferenceOf(event: Exclude<StreamResponse, { message: unknown }>): Place & { taskId: string }
 export function taskReferenceOf(event: StreamResponse): Place
 export function taskReferenceOf(event: StreamResponse): Place {
   if ('message' in event) return {}
-  const [taskId, { contextId, metadata }] =
+  const [taskId, { contextId, metadata, generation: member }] =
     'task' in event
       ? [event.task.id, event.task]
       : 'statusUpdate' in event
@@ -320,5 +348,7 @@ export function taskReferenceOf(event: StreamResponse): Place {
     typeof reliability === 'object' && reliability !== null && 'generation' in reliability
       ? reliability.generation
       : undefined
-  return { taskId, contextId, ...(typeof generation === 'number' && { generation }) }
+  const isExact = typeof generation === 'number'
+  if (member !== undefined) return { taskId, contextId, generation: Number(member), isExact }
+  return { taskId, contextId, ...(isExact && { generation, isExact }) }
 }

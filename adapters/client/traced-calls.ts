@@ -24,7 +24,7 @@ export interface CalledAgent {
  * leaves.
  */
 export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemetry): Calls {
-  const { url, link } = calls
+  const { url, link, generations } = calls
   const { binding } = agent
   const place = placeOf(url)
   const spannedCall = (frame: RequestFrame, signal: AbortSignal | undefined): SpannedCall => ({
@@ -40,6 +40,8 @@ export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemet
   return {
     url,
     link,
+    generations,
+    isReliable: () => calls.isReliable(),
     call: (frame, signal) =>
       runInSpan(spannedCall(frame, signal), ({ carrier }) => calls.call({ ...frame, trace: carrier }, signal)),
     stream: (frame, signal) =>

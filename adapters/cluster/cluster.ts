@@ -41,7 +41,7 @@ export interface PostgresNodeOptions {
 }
 
 /**
- * One node of a cluster whose store is a PostgreSQL database. Give it to `createRuntime({ cluster: node, store:
+ * One node of a cluster whose store is a PostgreSQL database. Give it to `createNode({ cluster: node, store:
  * node.store })`, then call `node.open()`. Rejects with StorageError for a database that cannot be used.
  */
 export async function postgresNode(place: string | PostgresPool, options: PostgresNodeOptions): Promise<ClusterNode> {

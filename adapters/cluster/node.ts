@@ -69,7 +69,7 @@ export class ClusterNode implements Cluster {
     this.store = this.shards.viewOf(options.store)
   }
 
-  /** Listens for other nodes, then takes part. Call it after `createRuntime`. Rejects if the address is in use. */
+  /** Listens for other nodes, then takes part. Call it after `createNode`. Rejects if the address is in use. */
   async open(): Promise<void> {
     const { address, listen, secret, placement } = this.#options
     const { hostname, port } = new URL(address)
@@ -140,7 +140,7 @@ export class ClusterNode implements Cluster {
 
   get #joined(): ClusterMember {
     if (!this.#member)
-      throw new TypeError('The node has no runtime yet: createRuntime({ cluster: node, store: node.store }).')
+      throw new TypeError('The node has no runtime yet: createNode({ cluster: node, store: node.store }).')
     return this.#member
   }
 

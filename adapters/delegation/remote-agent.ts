@@ -3,7 +3,7 @@ import { OWN_EVENT } from '../../machines/xstate-names.ts'
 import { messageOf } from '../../runtime/authoring/checked-words.ts'
 import { PrivateProperty } from '../../runtime/primitives/collections.ts'
 import { textSuchAs } from '../../runtime/primitives/options.ts'
-import { taskIdOf, hostOf, actorPathOf } from '../../runtime/work-port.ts'
+import { taskIdOf, hostOf, actorPathOf, noteWrittenLogic } from '../../runtime/work-port.ts'
 import { readBindings } from '../client/card/bindings.ts'
 import { checkAccess } from '../client/credentials.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
@@ -47,7 +47,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
         : { status: 'error', output: undefined, error: outcome.error }
   })
   agents.set(logic, shared)
-  return logic
+  return noteWrittenLogic(logic, url, options)
 }
 
 /** The agent of some actor logic. Throws a TypeError with the code to write instead. */

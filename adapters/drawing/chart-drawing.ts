@@ -1,8 +1,10 @@
 import type { AnyStateMachine } from 'xstate'
+import { writtenChart } from '../../runtime/xstate/written-chart.ts'
 import { baseLine, BORDERS, LABEL_GAP, type PlacedText, TAG_PADDING, type TransitionLabel } from './elk-graph.ts'
 import { type ChartLayout, layoutOf, type Rectangle, type PlacedArrow, type PlacedState } from './layout.ts'
-import { type ChartOutline, outlineOf, type OutlineTransition } from './outline.ts'
-import { CHART_STYLE, type CutText } from './style.ts'
+import type { MergedChart } from './merged-chart.ts'
+import { type ChartOutline, outlineOfChart, type OutlineTransition } from './outline.ts'
+import { CHART_STYLE, MARK_STYLE, type CutText } from './style.ts'
 import { element, formatDecimal, svgText } from './svg-element.ts'
 
 /**
@@ -12,24 +14,40 @@ import { element, formatDecimal, svgText } from './svg-element.ts'
  * Rejects with TypeError without elkjs, an optional peer.
  */
 export async function drawChart(machine: AnyStateMachine): Promise<string> {
-  const outline = outlineOf(machine)
-  return svgOf(outline, await layoutOf(outline))
+  return drawMerged({ chart: writtenChart(machine), marks: new Map() })
 }
 
+/**
+ * Draws two charts in one. What is new, gone or changed has the class `added`, `removed` or `changed`. Rejects as
+ * `drawChart` does.
+ */
+export async function drawMerged({ chart, marks }: MergedChart): Promise<string> {
+  const outline = outlineOfChart(chart)
+  return svgOf(outline, await layoutOf(outline), marks)
+}
+
+/** The class of a mark, after others. */
+function markClass(marks: Marks, name: string): string {
+  const mark = marks.get(name)
+  return mark ? ` ${mark}` : ''
+}
+
+type Marks = MergedChart['marks']
+
 /** Draws a laid-out chart as SVG: arrows first, states above them, so that state names stay readable. */
-function svgOf(outline: ChartOutline, { width, height, states, arrows, dots }: ChartLayout): string {
+function svgOf(outline: ChartOutline, { width, height, states, arrows, dots }: ChartLayout, marks: Marks): string {
   const [wide, high] = [Math.ceil(width), Math.ceil(height)]
   const content = [
     element('title', {}, [svgText(`${outline.id}: a statechart`)]),
     element('desc', {}, [svgText(summaryOf(outline))]),
-    element('style', {}, [CHART_STYLE]),
+    element('style', {}, marks.size === 0 ? [CHART_STYLE] : [CHART_STYLE, MARK_STYLE]),
     element('rect', { class: 'canvas', width: wide, height: high, rx: 8 }),
     ...arrows
       .filter(({ arrivals }) => arrivals.length === 0)
       .map(({ points }) => element('g', { class: 'beginning' }, linesThrough(points))),
-    ...transitionsIn(arrows),
+    ...transitionsIn(arrows, marks),
     ...dots.map(dotOf),
-    ...states.map(stateOf)
+    ...states.map(state => stateOf(state, marks))
   ]
   const frame = {
     xmlns: 'http://www.w3.org/2000/svg',
@@ -62,7 +80,7 @@ interface Drawn {
 }
 
 /** Each transition as one group with all its lines, so that a class highlights all of it. */
-function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
+function transitionsIn(arrows: readonly PlacedArrow[], marks: Marks): string[] {
   const drawn = arrows.flatMap(({ arrivals, points, labelPlace }) => {
     const lines = (isShared: boolean): string[] => linesThrough(points, isShared ? ' shared' : '', labelPlace)
     return arrivals.map(({ transition, label }, i): Drawn => {
@@ -77,7 +95,7 @@ function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
     })
   })
   return [...new Set(drawn.map(({ transition }) => transition))].map(transition =>
-    element('g', { class: 'transition', 'data-transition': transition.name }, [
+    element('g', { class: `transition${markClass(marks, transition.name)}`, 'data-transition': transition.name }, [
       titleOf(transition),
       ...drawn.flatMap(part => (part.transition === transition ? part.parts : []))
     ])
@@ -102,17 +120,17 @@ function dotOf({ x, y, width }: Rectangle): string {
   return element('circle', { class: 'dot', cx: x + width / 2, cy: y + width / 2, r: width / 2 })
 }
 
-function stateOf({ state, box, place, isGroup, isRegion }: PlacedState): string {
+function stateOf({ state, box, place, isGroup, isRegion }: PlacedState, marks: Marks): string {
   const { id, type, history, description } = state
   const classes = ['state', isGroup ? 'group' : 'leaf', type, ...(isRegion ? ['region'] : [])].join(' ')
   const title = element('title', {}, [svgText(description === undefined ? id : `${id}: ${description}`)])
-  return element('g', { class: classes, 'data-state': id }, [
+  return element('g', { class: `${classes}${markClass(marks, id)}`, 'data-state': id }, [
     title,
-    ...(history ? historyOf(place, history === 'deep') : boxOf(state.type === 'final', place, box))
+    ...(history ? historyOf(place, history === 'deep') : boxOf(state.type === 'final', place, box, marks))
   ])
 }
 
-function boxOf(isFinal: boolean, place: Rectangle, { texts, divider }: PlacedState['box']): string[] {
+function boxOf(isFinal: boolean, place: Rectangle, { texts, divider }: PlacedState['box'], marks: Marks): string[] {
   const { x, y, width, height } = place
   const inner = { x: x + BORDERS, y: y + BORDERS, width: width - 2 * BORDERS, height: height - 2 * BORDERS }
   return [
@@ -126,7 +144,7 @@ function boxOf(isFinal: boolean, place: Rectangle, { texts, divider }: PlacedSta
             d: `M${formatDecimal(x)} ${formatDecimal(y + divider)}h${formatDecimal(width)}`
           })
         ]),
-    ...texts.map(text => textOf(text, place))
+    ...texts.map(text => textOf(text, place, marks))
   ]
 }
 
@@ -138,7 +156,7 @@ function historyOf({ x, y, width }: Rectangle, isDeep: boolean): string[] {
   ]
 }
 
-function textOf(text: PlacedText, { x, y }: Rectangle): string {
+function textOf(text: PlacedText, { x, y }: Rectangle, marks: Marks): string {
   const [left, base] = [x + text.x, y + text.y]
   if (text.kind === 'tag') {
     const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
@@ -149,7 +167,11 @@ function textOf(text: PlacedText, { x, y }: Rectangle): string {
   }
   const drawn = textElement(text, { class: text.kind, x: left, y: base })
   return text.transition
-    ? element('g', { class: 'stays', 'data-transition': text.transition.name }, [titleOf(text.transition), drawn])
+    ? element(
+        'g',
+        { class: `stays${markClass(marks, text.transition.name)}`, 'data-transition': text.transition.name },
+        [titleOf(text.transition), drawn]
+      )
     : drawn
 }
 

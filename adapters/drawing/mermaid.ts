@@ -7,6 +7,7 @@ import {
   type WrittenTransition
 } from '../../runtime/xstate/written-chart.ts'
 import { guardName, occasionOf } from './chart-parts.ts'
+import type { Mark, MergedChart } from './merged-chart.ts'
 import { shownText } from './svg-element.ts'
 
 /** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states, then the transitions between them. */
@@ -16,15 +17,38 @@ export function chartMermaid(machine: AnyStateMachine): string {
     withMembers(['root', 'config'], 'a statechart'),
     'chartMermaid(setupWork({}).createMachine({ … }))'
   )
-  const chart = writtenChart(machine)
+  return mermaidOf({ chart: writtenChart(machine), marks: new Map() })
+}
+
+/** Two charts in one in mermaid's syntax. States that are new, gone or changed have colours, and arrows words. */
+export function mermaidOf({ chart, marks }: MergedChart): string {
   const { root, states, transitions } = chart
   const names = namesOf(chart)
   const isDrawn =
     root.type === 'parallel' ||
     transitions.some(({ source, targets }) => targets.some(end => end === root || source === root))
   const boxes = isDrawn ? boxOf(root, names, '  ') : insideOf(root, names, '  ')
-  return ['stateDiagram-v2', ...boxes, ...states.flatMap(node => arrowsOf(node, names)), ''].join('\n')
+  const classes = states.flatMap(state => {
+    const mark = marks.get(state.id)
+    return mark ? [`  class ${names.get(state)} ${mark}`] : []
+  })
+  return [
+    'stateDiagram-v2',
+    ...boxes,
+    ...states.flatMap(node => arrowsOf(node, names, marks)),
+    ...(classes.length > 0 ? [...CLASSES, ...classes] : []),
+    ''
+  ].join('\n')
 }
+
+const CLASSES = [
+  '  classDef added stroke:#1a7f37,stroke-width:3px',
+  '  classDef removed stroke:#cf222e,stroke-width:3px,stroke-dasharray:5 4',
+  '  classDef changed stroke:#bc4c00,stroke-width:3px'
+]
+
+/** The words before the label of an arrow. */
+const MARK_WORDS: Readonly<Record<Mark, string>> = { added: 'new: ', removed: 'gone: ', changed: 'changed: ' }
 
 type Names = ReadonlyMap<WrittenState, string>
 
@@ -50,8 +74,12 @@ function boxOf(node: WrittenState, names: Names, indent: string): string[] {
  * The arrows from a state. They stand outside of all states, since mermaid moves the ends of an arrow into the state
  * that contains it. Those to the state itself are one: of several, mermaid 11 draws one label.
  */
-function arrowsOf(node: WrittenState, names: Names): string[] {
-  const arrows = node.transitions.flatMap(one => one.targets.map(end => ({ end, label: labelOf(one) })))
+function arrowsOf(node: WrittenState, names: Names, marks: MergedChart['marks']): string[] {
+  const labelFor = (one: WrittenTransition) => {
+    const mark = marks.get(one.name)
+    return `${mark ? MARK_WORDS[mark] : ''}${labelOf(one)}`
+  }
+  const arrows = node.transitions.flatMap(one => one.targets.map(end => ({ end, label: labelFor(one) })))
   const loops = arrows.filter(({ end }) => end === node)
   const loop = loops.length === 0 ? [] : [{ end: node, label: loops.map(({ label }) => label).join('<br>') }]
   return [...loop, ...arrows.filter(({ end }) => end !== node)].map(

@@ -1,5 +1,10 @@
 import type { AnyStateMachine } from 'xstate'
-import { writtenChart, type WrittenState, type WrittenTransition } from '../../runtime/xstate/written-chart.ts'
+import {
+  writtenChart,
+  type WrittenChart,
+  type WrittenState,
+  type WrittenTransition
+} from '../../runtime/xstate/written-chart.ts'
 import { actionName, guardName } from './chart-parts.ts'
 
 /** An actor that a state invokes: its id, and the name of its logic, if any. */
@@ -51,7 +56,11 @@ export interface ChartOutline {
 
 /** The outline of a chart. */
 export function outlineOf(machine: AnyStateMachine): ChartOutline {
-  const { root, states, transitions } = writtenChart(machine)
+  return outlineOfChart(writtenChart(machine))
+}
+
+/** The outline of a chart that has been read. */
+export function outlineOfChart({ root, states, transitions }: WrittenChart): ChartOutline {
   return { id: root.id, states: states.map(stateOf), transitions: transitions.map(transitionOf) }
 }
 

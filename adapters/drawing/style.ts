@@ -66,6 +66,19 @@ export const CHART_STYLE = `
 .statechart .taken>.head,.statechart .stays.taken>text{fill:var(--taken)}
 `
 
+/** The style of what is new, gone or changed in a drawing of two charts, after that of charts. */
+export const MARK_STYLE = `${markStyle('added', 'visited')}${markStyle('removed', 'uncovered')}${markStyle('changed', 'taken')}
+.statechart .removed>.box,.statechart .removed>.edge{stroke-dasharray:6 4}
+`
+
+function markStyle(mark: string, colour: string): string {
+  const of = (part: string) => `.statechart .${mark}>${part}`
+  return `
+${of('.box')},${of('.edge')},${of('.label')}{stroke:var(--${colour});stroke-width:2}
+${of('.head')},.statechart .stays.${mark}>text{fill:var(--${colour})}
+.statechart .transition.${mark}>.shared{visibility:visible!important}`
+}
+
 /** Widths of characters relative to the font size: those of DejaVu Sans, the widest common font. */
 const WIDTHS: readonly (readonly [characters: string, width: number])[] = [
   ["'ijlIJ ,.", 0.32],

@@ -2,7 +2,7 @@ import { AgentInterfaceSchema, type AgentInterface } from '../../machines/protoc
 import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { violationsText } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect } from '../json-rpc/dispatch.ts'
@@ -10,7 +10,7 @@ import { isLoopback } from './admission.ts'
 
 type Hosts = ServedRuntime['settings']['hosts']
 
-/** The bindings at one URL, in addition to A2A 1.0. */
+/** The bindings at one URL, in addition to the versions that the runtime itself speaks. */
 export interface OfferedBindings {
   /** Whether the URL accepts WebSockets. */
   readonly webSocket: boolean
@@ -22,14 +22,16 @@ export interface OfferedBindings {
 }
 
 /**
- * The interfaces (§4.4.6) of an agent at an `http:` or `ws:` URL, in order of preference: 1.0 first, other places last.
+ * The interfaces (§4.4.6) of an agent at an `http:` or `ws:` URL, in order of preference: the newest version first,
+ * other places last. `native` are the versions of its runtime.
  */
 export function interfacesAt(
   address: string,
-  { webSocket, http, dialects, interfaces = [] }: OfferedBindings
+  { webSocket, http, dialects, interfaces = [] }: OfferedBindings,
+  native: readonly NativeVersion[]
 ): AgentInterface[] {
   const versions = [
-    { version: PROTOCOL_VERSION, hasRest: true },
+    ...native.map(version => ({ version, hasRest: true })),
     ...dialects.map(({ version, rest }) => ({ version, hasRest: rest !== undefined }))
   ]
   const here = versions.flatMap(({ version: protocolVersion, hasRest }) => [

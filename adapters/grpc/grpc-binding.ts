@@ -9,12 +9,12 @@ import {
   type ServerWritableStream
 } from '@grpc/grpc-js'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { NEXT_VERSION } from '../../machines/protocol/versions.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { TwoGenerationCache } from '../../runtime/primitives/collections.ts'
 import { checkOptions, textSuchAs, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { servedRuntime, type ServedRuntime } from '../../runtime/runtime-options.ts'
-import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
+import { requestHandlerOf } from '../a2a-sdk/request-handler.ts'
 import { noteFailure } from '../a2a-sdk/sdk-objects.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
 import { credentialsExpiredError, authenticateRequest } from '../entry/admission.ts'
@@ -23,6 +23,7 @@ import { ADDRESS, checkHost, checkPort, GOING, type Address } from '../entry/lis
 import { checkPackages } from '../peers/installed-packages.ts'
 import type { OpenBinding, PortBinding } from '../serve/port-extension.ts'
 import { grpcErrors } from './grpc-errors.ts'
+import { LIVE_SERVICE, nextVersionService, refuseLive } from './next-version.ts'
 
 checkPackages(['@grpc/grpc-js', '@bufbuild/protobuf'])
 
@@ -78,9 +79,11 @@ async function open(
     throw bindError(withCode(error), { host, port })
   })
   // The request handler reads this list on every call.
-  const interfaces: AgentInterface[] = [
-    { url: url ?? `${hostFor(host, settings)}:${bound}`, protocolBinding: 'GRPC', protocolVersion: PROTOCOL_VERSION }
-  ]
+  const interfaces: AgentInterface[] = settings.versions.map(protocolVersion => ({
+    url: url ?? `${hostFor(host, settings)}:${bound}`,
+    protocolBinding: 'GRPC',
+    protocolVersion
+  }))
   const own = [...interfaces]
   let isDraining = false
   let closing: Promise<void> | undefined
@@ -88,7 +91,7 @@ async function open(
   /** Objects that identify connections, by peer address. */
   const connections = new TwoGenerationCache<object>(() => ({}), CONNECTIONS_REMEMBERED_MS)
 
-  const userBuilder = whileConnected(async (call: GrpcCall): Promise<User> => {
+  const identify = async (call: GrpcCall): Promise<User> => {
     if (isDraining) settings.counters.refused(GOING.status)
     if (isDraining) throw GOING.error
     const { principal, refusal } = await authenticateRequest(() => headersIn(call.metadata), settings)
@@ -102,11 +105,17 @@ async function open(
       ...(principal?.claims && { claims: principal.claims }),
       connection
     } as User
-  })
-  server.addService(
-    A2AService,
-    grpcErrors(grpcService({ requestHandler: toRequestHandler(runtime, { interfaces }), userBuilder }))
-  )
+  }
+  const userBuilder = whileConnected(identify)
+  const isNext = settings.versions.includes(NEXT_VERSION)
+  const next = isNext ? nextVersionService(A2AService) : undefined
+  const requestHandler = requestHandlerOf(runtime, { interfaces }, next?.additions)
+  server.addService(next?.service ?? A2AService, grpcErrors(grpcService({ requestHandler, userBuilder })))
+  if (isNext)
+    server.addService(
+      LIVE_SERVICE,
+      refuseLive(call => identify(call as unknown as GrpcCall), settings)
+    )
 
   const close = () =>
     new Promise<void>(resolve => {
@@ -145,7 +154,7 @@ function headersIn(metadata: Metadata): Record<string, string> {
   )
 }
 
-/** A call of the official service, unary or streaming. */
+/** A call of the service, unary or streaming. */
 type GrpcCall = ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>
 
 /** The paths of streaming operations. */

@@ -52,7 +52,7 @@ function mapped({ request }: Call, thrown: unknown): unknown {
 }
 
 /** The status of an error, which ends a call. */
-function statusOf(error: A2AError): object {
+export function statusOf(error: A2AError): object {
   const code = GRPC_STATUSES.indexOf(ERRORS[error.code].grpc)
   const metadata = new Metadata()
   metadata.set('grpc-status-details-bin', statusDetails(error, code))

@@ -185,7 +185,7 @@ export function cardHandler(given: Runtime, options: CardHandlerOptions): CardHa
   if (!interfaces)
     throw new TypeError(`cardHandler needs interfaces, ${INTERFACES[1]}: a mounted card does not know its address.`)
   checkInterfaces(interfaces)
-  const cards = new CardAnswers(runtime, new Versions(dialects))
+  const cards = new CardAnswers(runtime, new Versions(dialects, runtime.settings.versions))
   const answer = async (request: Request): Promise<Response> => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(['GET', 'HEAD'], {})
     const { version } = parametersOf(request, new URL(request.url).searchParams, [])

@@ -79,7 +79,7 @@ export function httpHandler(agentRuntime: Runtime, given: HandlerOptions = {}): 
   checkOptions(given, OPTIONS, 'httpHandler', "httpHandler(runtime, { path: '/agent' })")
   const { webSocket = false, dialects = [], ...options } = given
   const { settings } = runtime
-  const versions = new Versions(dialects)
+  const versions = new Versions(dialects, settings.versions)
   const methods = methodsOf(runtime, versions)
   const operations = operationsOf(runtime)
   const { authenticate, hasTenants, counters, telemetry } = settings
@@ -157,10 +157,10 @@ function mountedHandler(
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
   const base = basePath(path)
-  const cards = new CardAnswers(runtime, new Versions(offer.dialects))
+  const cards = new CardAnswers(runtime, new Versions(offer.dialects, settings.versions))
   const publicUrl = url ?? settings.publicUrl
 
-  const interfacesFor = memoizeLast(address => interfacesAt(address, offer))
+  const interfacesFor = memoizeLast(address => interfacesAt(address, offer, settings.versions))
   /** The interfaces to show to a request; empty if the agent's URL is unknown. */
   const interfacesShown = (address: URL, { direct }: NodeResponse): readonly AgentInterface[] => {
     if (publicUrl !== undefined) return interfacesFor(publicUrl)

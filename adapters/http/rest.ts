@@ -1,7 +1,15 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { NEXT_VERSION, nativeVersionIn } from '../../machines/protocol/versions.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { type Form, jsonAnswer, shownError, statusAnswer, restErrorBody } from '../entry/answers.ts'
-import { type Dialect, encodeOnce, type Operations, type RestCall, type Versions } from '../json-rpc/dispatch.ts'
+import {
+  type Dialect,
+  encodeOnce,
+  liveNotSupported,
+  type Operations,
+  type RestCall,
+  type Versions
+} from '../json-rpc/dispatch.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
 import { callContextOf, delayRefusal, type RequestHead, type HttpCall } from './call.ts'
 import {
@@ -29,7 +37,11 @@ export async function answerRest(runtime: ServedRuntime, operations: Operations,
     headers
   } = call
   const routed = routeOf(request.method, path)
-  if (!routed) return nothingAt(runtime, call, `There is nothing at ${path.slice(0, 255)}.`)
+  if (!routed) {
+    return isLive(runtime, call)
+      ? refused(runtime, call, liveNotSupported())
+      : nothingAt(runtime, call, `There is nothing at ${path.slice(0, 255)}.`)
+  }
   if (!('method' in routed)) {
     const over = runtime.settings.rejected.count(callContextOf(call))
     await delayRefusal(over, runtime.settings)
@@ -68,9 +80,26 @@ async function readRequest(runtime: ServedRuntime, call: HttpCall, routed: Route
   }
 }
 
+/** The path of an operation that is only proposed for 1.1. */
+const LIVE = /^(?:\/[^/]+)?\/live$/
+
+/** Whether a request is for live input, in the version that reserves its path. */
+function isLive({ settings }: ServedRuntime, { request, head: { path, parameters } }: HttpCall): boolean {
+  return (
+    request.method === 'POST' &&
+    LIVE.test(path) &&
+    nativeVersionIn(parameters.version, settings.versions) === NEXT_VERSION
+  )
+}
+
 /** Answers a request for a path that does not exist. */
-async function nothingAt({ settings }: ServedRuntime, call: HttpCall, message: string, form?: Form): Promise<Response> {
-  const error = settings.rejected.answerTo(new A2AError('MethodNotFound', message), callContextOf(call))
+function nothingAt(runtime: ServedRuntime, call: HttpCall, message: string, form?: Form): Promise<Response> {
+  return refused(runtime, call, new A2AError('MethodNotFound', message), form)
+}
+
+/** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
+async function refused({ settings }: ServedRuntime, call: HttpCall, refusal: A2AError, form?: Form): Promise<Response> {
+  const error = settings.rejected.answerTo(refusal, callContextOf(call))
   await delayRefusal(error, settings)
   return statusAnswer(error, call.headers, undefined, form)
 }

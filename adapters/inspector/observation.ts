@@ -7,7 +7,7 @@ import type { ObservedCluster } from '../../runtime/ports/cluster-status.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
-import type { Commit } from '../../runtime/store/store.ts'
+import { isOpeningMessage, type Commit } from '../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../runtime/telemetry-port.ts'
 import { chartVersion } from '../../runtime/work-port.ts'
 import { chartsOf, heatOf } from '../drawing/agent-charts.ts'
@@ -57,7 +57,7 @@ const LISTED_A_MINUTE = 6000
 /** The number of tasks that a commit opens. */
 function countOpenedTasks({ log }: Commit): number {
   let count = 0
-  for (const entry of log) if ('update' in entry && entry.generation === 1) count += 1
+  for (const entry of log) if (isOpeningMessage(entry)) count += 1
   return count
 }
 

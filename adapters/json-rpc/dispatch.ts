@@ -8,7 +8,14 @@ import {
   type StreamingName
 } from '../../machines/protocol/operations.ts'
 import { SERVICE_PARAMETERS } from '../../machines/protocol/uris.ts'
-import { checkVersion, normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import {
+  type NativeVersion,
+  nativeVersionIn,
+  NEXT_VERSION,
+  normaliseVersion,
+  PROTOCOL_VERSION,
+  versionNotSupported
+} from '../../machines/protocol/versions.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import type { CallContext, UncheckedOperations } from '../../runtime/access/call-context.ts'
 import { memoizePerTick } from '../../runtime/primitives/event-loop.ts'
@@ -238,31 +245,32 @@ export interface StreamingMethod {
   readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined>
 }
 
-/**
- * The version that a request asks for: 1.0, an older one, none, or one that is not served.
- */
-type AskedVersion = Dialect | 'current' | 'unstated' | 'unsupported'
+/** The version that a request asks for: a native one, an older one, none, or one that is not served. */
+type AskedVersion = Dialect | NativeVersion | 'unstated' | 'unsupported'
 
 /**
- * The versions of A2A that a server speaks: 1.0, and its dialects. Every binding reads the version of a request here,
- * whether it stands in a header, in the query of a URL or in a handshake (§3.6).
+ * The versions of A2A that a server speaks: 1.0, 1.1 if its runtime does, and its dialects. Every binding reads the
+ * version of a request here, whether it stands in a header, in the query of a URL or in a handshake (§3.6).
  */
 export class Versions {
   readonly dialects: readonly Dialect[]
   /** Their names, the newest first. */
   readonly served: readonly string[]
 
-  constructor(dialects: readonly Dialect[] = []) {
+  /** Those that the runtime itself speaks, the newest first. */
+  readonly native: readonly NativeVersion[]
+
+  constructor(dialects: readonly Dialect[] = [], native: readonly NativeVersion[] = [PROTOCOL_VERSION]) {
     this.dialects = dialects
-    this.served = [PROTOCOL_VERSION, ...dialects.map(({ version }) => version)]
+    this.native = native
+    this.served = [...native, ...dialects.map(({ version }) => version)]
   }
 
   /** Reads an `A2A-Version`; blank if the request has none. */
   read(text: string): AskedVersion {
-    if (text === PROTOCOL_VERSION) return 'current'
+    if (text === PROTOCOL_VERSION) return PROTOCOL_VERSION
     if (text.trim() === '') return 'unstated'
-    const version = normaliseVersion(text)
-    return version === PROTOCOL_VERSION ? 'current' : (this.#named(version) ?? 'unsupported')
+    return nativeVersionIn(text, this.native) ?? this.#named(normaliseVersion(text)) ?? 'unsupported'
   }
 
   /** The dialect that a request asks for, if it asks for one. A request without a version asks for 0.3 (§3.6.2). */
@@ -305,7 +313,7 @@ function combineMethods(first: Method, second: Method, isFirst: Required<Dialect
   }
 }
 
-/** The operations of A2A 1.0 by their JSON-RPC methods (§5.3). */
+/** The operations of A2A by their JSON-RPC methods (§5.3). */
 export type Operations = {
   readonly [Name in OperationMethod]: (typeof OPERATIONS)[Name]['streaming'] extends true
     ? StreamingMethod
@@ -341,7 +349,7 @@ export function operationsOf(runtime: UncheckedOperations): Operations {
 }
 
 /**
- * The methods for clients: the operations of 1.0, and those of older dialects. A request without a version that names a
+ * The methods for clients: the operations of A2A, and those of older dialects. A request without a version that names a
  * method of a dialect belongs to that dialect. A request with the version of a dialect has only the methods of that.
  */
 export function methodsOf(runtime: ServedRuntime, versions = new Versions()): Methods {
@@ -351,18 +359,37 @@ export function methodsOf(runtime: ServedRuntime, versions = new Versions()): Me
     const asked = versions.read(version)
     if (typeof asked === 'object') return asked.method(name)
     if (operation) return operation
-    if (asked === 'current') return undefined
+    if (asked === NEXT_VERSION && name === LIVE_METHOD) return refusingMethod(runtime, () => liveNotSupported())
+    if (asked === PROTOCOL_VERSION || asked === NEXT_VERSION) return undefined
     const unstated = asked === 'unstated' ? unstatedMethod(versions.dialects, name) : undefined
-    return unstated ?? (versions.dialectOf(version) ? undefined : versionErrorMethod(runtime, version))
+    return (
+      unstated ??
+      (versions.dialectOf(version)
+        ? undefined
+        : refusingMethod(runtime, () => versionNotSupported(version, versions.native)))
+    )
   }
 }
 
-/** The method for every name in an unsupported version: it answers with the error for the version. */
-function versionErrorMethod({ settings: { rejected } }: ServedRuntime, version: string): Method {
+/** A method that answers with an error, and counts the call. */
+function refusingMethod({ settings: { rejected } }: ServedRuntime, makeError: () => A2AError): Method {
   return {
     streaming: false,
-    answer: async (params, call) => rejected.read(call, params, () => checkVersion(version))
+    answer: async (params, call) => {
+      throw rejected.answerTo(makeError(), call, params)
+    }
   }
+}
+
+/** A method that is only proposed for 1.1. Its name is reserved. */
+export const LIVE_METHOD = 'SendLiveMessage'
+
+/** The error for {@link LIVE_METHOD}, and for its REST path. */
+export function liveNotSupported(): A2AError {
+  return new A2AError(
+    'UnsupportedOperation',
+    'This agent takes no live input. Send further messages with SendMessage, and subscribe to the task.'
+  )
 }
 
 /** The error for an unknown method. `version`: an `A2A-Version` that `methodsOf` has accepted. */

@@ -78,7 +78,8 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
   messages: {
     key: ['context', 'number'],
     long: 'body',
-    columns: { context: 'int8', number: 'int4', task: 'int8', ...BODY }
+    columns: { context: 'int8', number: 'int4', task: 'int8', ...BODY, generation: 'int4' },
+    unsummed: 'generation'
   },
   journal: {
     key: ['task', 'key'],

@@ -1,16 +1,17 @@
 import { A2AError, type ErrorCode, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
 import type { NewWebhook, WebhookNote, Scope } from '../../runtime/store/rows.ts'
-import type {
-  Commit,
-  ContextKey,
-  Erasure,
-  MessageRow,
-  ReadOptions,
-  StoredTask,
-  SweepBounds,
-  TaskEvent,
-  TaskRow
+import {
+  type Commit,
+  type ContextKey,
+  type Erasure,
+  generationOf,
+  type MessageRow,
+  type ReadOptions,
+  type StoredTask,
+  type SweepBounds,
+  type TaskEvent,
+  type TaskRow
 } from '../../runtime/store/store.ts'
 import {
   applyEvents,
@@ -43,7 +44,8 @@ export interface LogRow {
   readonly characters: number
   /** The task of the entry, if any. */
   readonly taskId: string | undefined
-  /** The generation of an event; 0 for a message. */
+  readonly isMessage: boolean
+  /** Its own generation; 0 for a message without one. */
   readonly generation: number
   /** The state and the time of a status. */
   readonly state: string | undefined
@@ -107,7 +109,8 @@ function messageRow(entry: MessageRow): LogRow {
     large: undefined,
     characters: body.length,
     taskId,
-    generation: 0,
+    isMessage: true,
+    generation: generationOf(entry) ?? 0,
     state: undefined,
     time: '',
     isTerm: false
@@ -125,6 +128,7 @@ function eventRow(event: TaskEvent): LogRow {
     large,
     characters: large ? largest : body.length,
     taskId: storedText(taskId),
+    isMessage: false,
     generation,
     state,
     time,
@@ -224,23 +228,32 @@ export function countBefore(sizes: string, order: string, most: string): string 
   return `SELECT count(*) AS count FROM (SELECT sum(bytes) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS total FROM (${sizes}) AS page) AS sums WHERE total < ${most}`
 }
 
-/**
- * A read of at most `most` events of a task, whose generation is `generation`, after one; `newest` is the last that was
- * found.
- */
+/** A read of at most `most` events of a task, whose generation is `generation`, after one. */
 interface EventsRead {
   readonly after: number
   readonly most: number
   readonly generation: number
-  readonly newest: number | undefined
 }
 
-/** Missing events count as damage, at the end of what was read and before it. */
-export function checkEvents(rows: readonly unknown[], { after, most, generation, newest = after }: EventsRead): void {
-  checkCount(rows, Math.max(Math.min(most, generation - after), newest - after))
+/**
+ * How many generations a read of events lacks after its start, up to `until`: its last event or, if it reaches the end,
+ * the task's generation. As many messages have to be there, or an event is missing.
+ */
+export function lackingIn(
+  events: readonly { readonly generation: number }[],
+  { after, most, generation }: EventsRead
+): { readonly until: number; readonly count: number } {
+  const newest = events.at(-1)?.generation ?? after
+  const until = events.length < most ? Math.max(newest, generation) : newest
+  return { until, count: until - after - events.length }
+}
+
+/** Missing entries of a task count as damage: events and numbered messages have `count` generations together. */
+export function checkEntries(events: readonly unknown[], messages: readonly MessageRow[], count: number): void {
+  checkCount(events.length + messages.filter(({ isNumbered }) => isNumbered).length, count)
 }
 
 /** Missing rows count as damage. */
-export function checkCount(rows: readonly unknown[], count: number): void {
-  if (rows.length < count) throw new DamagedRow('events and messages')
+export function checkCount(found: number, count: number): void {
+  if (found < count) throw new DamagedRow('events and messages')
 }

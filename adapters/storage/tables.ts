@@ -11,14 +11,23 @@ class Table<Row extends { readonly [Column in keyof Row]: Value }> {
   readonly #database: Database
   readonly #name: string
   readonly #columns: readonly (keyof Row & string)[]
+  readonly #unsummed: readonly (keyof Row & string)[]
   readonly #insert: Statement
 
-  constructor(database: Database, name: string, columns: readonly (keyof Row & string)[]) {
+  /** `unsummed` are columns that the checksum leaves out, and reads too. */
+  constructor(
+    database: Database,
+    name: string,
+    columns: readonly (keyof Row & string)[],
+    unsummed: readonly (keyof Row & string)[] = []
+  ) {
     this.#database = database
     this.#name = name
     this.#columns = columns
+    this.#unsummed = unsummed
+    const all = [...columns, ...unsummed]
     this.#insert = database.prepare(
-      `INSERT INTO ${name} (${columns.join(', ')}, sum) VALUES (${columns.map(() => '?').join(', ')}, ?)`
+      `INSERT INTO ${name} (${all.join(', ')}, sum) VALUES (${all.map(() => '?').join(', ')}, ?)`
     )
   }
 
@@ -30,7 +39,8 @@ class Table<Row extends { readonly [Column in keyof Row]: Value }> {
   /** Adds a row from cells, which may have more columns. A damaged one is written as such. */
   insertCells(row: Cells, isDamaged: boolean): void {
     const cells = this.#columns.map(column => row[column] as Value)
-    this.#insert.run(...cells, checksumOf(cells) + Number(isDamaged))
+    const others = this.#unsummed.map(column => row[column] ?? null)
+    this.#insert.run(...cells, ...others, checksumOf(cells) + Number(isDamaged))
   }
 
   /** Whether a row has the checksum of its cells. */
@@ -145,8 +155,15 @@ export type EventRow = { task: number; generation: number; isTerm: number; body:
 
 /**
  * `number` counts a context's messages; `task` is the one that received it, if any; `body` is the MessageRow as JSON.
+ * `generation` is that of a numbered message, else null, for counts.
  */
-type MessageTableRow = { context: number; number: number; task: number | null; body: string }
+type MessageTableRow = {
+  context: number
+  number: number
+  task: number | null
+  body: string
+  generation: number | null
+}
 
 /** `entry` is the order of first writing; `body` is the value as JSON. */
 export type JournalTableRow = { entry: number; task: number; key: string; body: string }
@@ -199,7 +216,7 @@ export function tablesOf(database: Database) {
     ]),
     snapshots: new Table<SnapshotRow>(database, 'snapshots', ['task', 'snapshot']),
     events: new Table<EventRow>(database, 'events', ['task', 'generation', 'isTerm', 'body']),
-    messages: new Table<MessageTableRow>(database, 'messages', ['context', 'number', 'task', 'body']),
+    messages: new Table<MessageTableRow>(database, 'messages', ['context', 'number', 'task', 'body'], ['generation']),
     journal: new Table<JournalTableRow>(database, 'journal', ['entry', 'task', 'key', 'body']),
     sends: new Table<SendTableRow>(database, 'sends', ['scope', 'key', 'contextId', 'expiresAtMs', 'body']),
     webhooks: new Table<WebhookTableRow>(database, 'webhooks', ['place', 'task', 'id', 'isOpen', 'body']),
@@ -337,8 +354,24 @@ function withRowIds(
     .join('\n')
 }
 
+/**
+ * Version 5: messages have generations. Those of before have none, and count for nothing; the next entry of their task
+ * has its next generation.
+ */
+export const VERSION_5 = `
+  ALTER TABLE messages ADD COLUMN generation INTEGER;
+  DROP INDEX messages_of_task;
+  CREATE INDEX messages_of_task ON messages (task, number, generation) WHERE task IS NOT NULL;
+`
+
 /** Temporary tables that stand for those of a version while an older file is read, by version. */
 export const AS_VERSION: ReadonlyMap<number, string> = new Map([
   [2, `CREATE TEMP TABLE webhooks ${WEBHOOKS}`],
-  [3, `CREATE TEMP TABLE transitions ${TRANSITIONS}`]
+  [3, `CREATE TEMP TABLE transitions ${TRANSITIONS}`],
+  [
+    5,
+    // The trigger lets the statement that inserts be prepared.
+    `CREATE TEMP VIEW messages AS SELECT *, NULL AS generation FROM main.messages;
+  CREATE TEMP TRIGGER messages_unchanged INSTEAD OF INSERT ON messages BEGIN SELECT 1; END`
+  ]
 ])

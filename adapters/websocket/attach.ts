@@ -68,12 +68,14 @@ export function attach(
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
   const handleProtocols = (offered: Set<string>) => offered.has(WEBSOCKET_SUBPROTOCOL) && WEBSOCKET_SUBPROTOCOL
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServedSocket, handleProtocols, ...bounds })
-  const versions = new Versions(offer.dialects)
+  const versions = new Versions(offer.dialects, runtime.settings.versions)
   const base = basePath(path)
   const address = joinAgentUrl(serverUrlOf(server, ''), base)
   const serving = { runtime, methods: methodsOf(runtime, versions), tap }
   /** The interfaces to show to a connection to this host. */
-  const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? joinAgentUrl(origin, base), offer))
+  const interfacesFor = memoizeLast(origin =>
+    interfacesAt(settings.publicUrl ?? joinAgentUrl(origin, base), offer, settings.versions)
+  )
   const shares = new SharedLimit(limits.connections, limits)
   let isDraining = false
   let handshakes = 0
@@ -132,7 +134,7 @@ export function attach(
   }
   return {
     url: withScheme(address, 'ws'),
-    interfaces: interfacesAt(settings.publicUrl ?? acceptedUrl(address, settings.hosts), offer),
+    interfaces: interfacesAt(settings.publicUrl ?? acceptedUrl(address, settings.hosts), offer, settings.versions),
     drain,
     close: () => (closing ??= close())
   }

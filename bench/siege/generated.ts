@@ -158,7 +158,7 @@ const METHODS = [
 /** Parameters of one operation, made from its schema, mostly with changes. */
 const params = fc
   .tuple(
-    fc.oneof(...Object.values(OPERATIONS).map(({ request }) => paramsOf(request))),
+    fc.oneof(...Object.values(OPERATIONS).map(({ requests }) => paramsOf(requests['1.0']))),
     fc.array(fc.tuple(fc.nat(), fc.array(fc.nat(), { minLength: 4, maxLength: 4 })), { maxLength: 3 })
   )
   .map(([value, changes]) =>

@@ -157,7 +157,8 @@ export class Visitor {
     this.#ended(task, 'TASK_STATE_COMPLETED')
     if (!task) return
     const generations = await this.#receiver.generationsOf(task.id)
-    if (generations.some((generation, i) => generation !== i + 1) || generations.length !== generationOf(task))
+    // The message that opened the task has the first.
+    if (generations.some((generation, i) => generation !== i + 2) || generations.length + 1 !== generationOf(task))
       this.#fail(`the webhook of ${task.id} got ${generations.join(', ')}`)
   }
 

@@ -50,16 +50,16 @@ export type Capability = 'streaming' | 'pushNotifications' | 'extendedAgentCard'
 export interface Operation<Name extends keyof OperationRequests = keyof OperationRequests> {
   readonly name: Name
   readonly streaming: boolean
-  readonly request: Schema<OperationRequests[Name]>
+  readonly requests: requests.RequestSchemas<OperationRequests[Name]>
   readonly capability?: Capability
 }
 
 /** The eleven operations (§3.1) by their JSON-RPC method, which is also their gRPC method (§5.3). */
 export const OPERATIONS = {
-  SendMessage: unary('sendMessage', requests.SendMessageRequestSchema),
-  SendStreamingMessage: streamed('sendStreamingMessage', requests.SendMessageRequestSchema),
-  GetTask: unary('getTask', requests.GetTaskRequestSchema),
-  ListTasks: unary('listTasks', requests.ListTasksRequestSchema),
+  SendMessage: unary('sendMessage', requests.SEND_MESSAGE_REQUESTS),
+  SendStreamingMessage: streamed('sendStreamingMessage', requests.SEND_MESSAGE_REQUESTS),
+  GetTask: unary('getTask', requests.GET_TASK_REQUESTS),
+  ListTasks: unary('listTasks', requests.LIST_TASKS_REQUESTS),
   CancelTask: unary('cancelTask', requests.CancelTaskRequestSchema),
   SubscribeToTask: streamed('subscribeToTask', requests.SubscribeToTaskRequestSchema),
   CreateTaskPushNotificationConfig: pushing(
@@ -96,14 +96,24 @@ function isMethod(method: string): method is OperationMethod {
   return Object.hasOwn(OPERATIONS, method)
 }
 
-function unary<Name extends keyof OperationRequests>(name: Name, request: Schema<OperationRequests[Name]>) {
-  return { name, streaming: false, request } as const
+function unary<Name extends keyof OperationRequests>(
+  name: Name,
+  request: Schema<OperationRequests[Name]> | requests.RequestSchemas<OperationRequests[Name]>
+) {
+  return { name, streaming: false, requests: formsOf(request) } as const
 }
 
-function streamed<Name extends keyof OperationRequests>(name: Name, request: Schema<OperationRequests[Name]>) {
-  return { name, streaming: true, request, capability: 'streaming' } as const
+function streamed<Name extends keyof OperationRequests>(
+  name: Name,
+  request: Schema<OperationRequests[Name]> | requests.RequestSchemas<OperationRequests[Name]>
+) {
+  return { name, streaming: true, requests: formsOf(request), capability: 'streaming' } as const
 }
 
 function pushing<Name extends keyof OperationRequests>(name: Name, request: Schema<OperationRequests[Name]>) {
   return { ...unary(name, request), capability: 'pushNotifications' } as const
+}
+
+function formsOf<T>(request: Schema<T> | requests.RequestSchemas<T>): requests.RequestSchemas<T> {
+  return 'conditional' in request ? request : { '1.0': request, conditional: request, '1.1': request }
 }

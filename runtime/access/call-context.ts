@@ -59,10 +59,12 @@ export interface CallContext {
   readonly tenant?: string | undefined
   /**
    * `A2A-Version` as the client sent it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in
-   * process.
+   * process. 1.1 if the runtime speaks it.
    */
   readonly version?: string
-  /** The client's older version of A2A, if its request was translated; its webhooks get that version. Default 1.0. */
+  /**
+   * The client's older version of A2A, if its request was translated; its webhooks get that version. Default `version`.
+   */
   readonly dialect?: string | undefined
   /** URIs of the extensions that the client requested (`A2A-Extensions`); unsupported ones are ignored (§4.6.3). */
   readonly extensions?: readonly string[]

@@ -47,7 +47,7 @@ export type LimitChanges = Partial<Pick<Limits, FirstLimit>> &
 export interface Limits {
   /** Tasks of one context that have not ended. Over it, requests are refused with RateLimited. Default 256. */
   tasksPerContext: number
-  /** Events of one task. Over it, the task fails. Default 10,000. */
+  /** Events and messages of one task. Over it, the task fails. Default 10,000. */
   eventsPerTask: number
   /**
    * Bytes of one task: its artifacts with every chunk, its statuses and its messages, its newest snapshot, which has

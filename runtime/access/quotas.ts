@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts'
 import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import type { Scope } from '../store/rows.ts'
-import type { Commit, Erasure, Store, TaskRow } from '../store/store.ts'
+import { isOpeningMessage, type Commit, type Erasure, type Store, type TaskRow } from '../store/store.ts'
 import type { Counters } from '../telemetry/counters.ts'
 import type { RejectedCall } from './call-context.ts'
 import type { Quota, Quotas } from './limits.ts'
@@ -263,11 +263,11 @@ export class Metering {
     let opened = 0
     let ended = 0
     for (const entry of log) {
-      if ('message' in entry) continue
-      events += 1
-      if (entry.generation > 1) continue
-      opened += 1
-      this.#opened(entry.taskId)
+      if (!('message' in entry)) events += 1
+      else if (isOpeningMessage(entry)) {
+        opened += 1
+        this.#opened(entry.taskId)
+      }
     }
     for (const { state } of rows) if (isTerminal(state)) ended += 1
     if (events === 0) return

@@ -1,5 +1,5 @@
 import { type AgentCard, type AgentInterface, tenantUrl } from '../../machines/protocol/card.ts'
-import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { NATIVE_VERSIONS, nativeVersionIn } from '../../machines/protocol/versions.ts'
 import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
 import { LruCache } from '../primitives/collections.ts'
@@ -67,9 +67,9 @@ export class AgentCards {
 }
 
 /**
- * The interfaces (§4.4.6) of these tenants, grouped by tenant; unchanged if there are no tenants. Requests of A2A 1.0
- * name their tenant. Those of older versions cannot, so the URL's path has it; REST of older versions has no path for
- * it and is left out.
+ * The interfaces (§4.4.6) of these tenants, grouped by tenant; unchanged if there are no tenants. Requests from A2A 1.0
+ * on name their tenant. Those of older versions cannot, so the URL's path has it; REST of older versions has no path
+ * for it and is left out.
  */
 export function tenantInterfaces(
   interfaces: readonly AgentInterface[],
@@ -80,6 +80,6 @@ export function tenantInterfaces(
 }
 
 function ofTenant(each: AgentInterface, tenant: string): readonly AgentInterface[] {
-  if (normaliseVersion(each.protocolVersion) === PROTOCOL_VERSION) return [{ ...each, tenant }]
+  if (nativeVersionIn(each.protocolVersion, NATIVE_VERSIONS)) return [{ ...each, tenant }]
   return each.protocolBinding === 'HTTP+JSON' ? [] : [{ ...each, url: tenantUrl(each.url, tenant) }]
 }

@@ -6,6 +6,7 @@ import {
   type JournalRow,
   type MessageRow,
   NOT_OWNER,
+  type TaskEntry,
   type TaskEvent,
   type TaskRow
 } from '../store/store.ts'
@@ -82,19 +83,14 @@ export class Turn {
     return this.rows.find(row => row.taskId === taskId) as TaskRow
   }
 
-  /** Whether a client's message reached a task that was open before. */
-  hasMessageTo(taskId: string): boolean {
-    for (const entry of this.log)
-      if ('message' in entry && entry.taskId === taskId && entry.generation !== 0) return true
-    return false
-  }
-
-  /** This turn's events of one task, oldest first. */
-  eventsOf(taskId: string): readonly TaskEvent[] {
-    let events: readonly TaskEvent[] = NONE
-    for (const entry of this.log)
-      if (!('message' in entry) && entry.taskId === taskId) events = appendItem(events, entry)
-    return events
+  /** This turn's entries of one task, oldest first: its events, and of its messages the generations. */
+  entriesOf(taskId: string): readonly TaskEntry[] {
+    let entries: readonly TaskEntry[] = NONE
+    for (const entry of this.log) {
+      if (entry.taskId !== taskId) continue
+      entries = appendItem(entries, 'message' in entry ? { taskId, generation: entry.generation as number } : entry)
+    }
+    return entries
   }
 }
 

@@ -24,9 +24,11 @@ export interface TaskText {
   readonly seen: SnapshotIdentity | undefined
 }
 
-/** A live task: generation and state of its newest event, and its sizes. */
+/** A live task: generation of its newest entry, state of its newest status, and its sizes. */
 interface LedgerEntry {
   generation: number
+  /** Generation of its newest event; 0 before its first. Since a restore it may be that of a later message. */
+  newestEvent: number
   state: TaskState
   /** Of its newest status; empty before its first. */
   statusTime: string
@@ -76,6 +78,7 @@ export class TaskLedger {
   ): void {
     this.#entries.set(taskId, {
       generation,
+      newestEvent: generation,
       state,
       statusTime,
       question: undefined,
@@ -94,9 +97,29 @@ export class TaskLedger {
     return this.#entries.has(taskId)
   }
 
-  /** Generation of a task's newest event; 0 before its first, and for an unknown task. */
+  /** Generation of a task's newest entry; 0 before its first, and for an unknown task. */
   generationOf(taskId: string): number {
     return this.#entries.get(taskId)?.generation ?? 0
+  }
+
+  /** Generation of a task's newest event, or, since a restore, of a later message; 0 before its first event. */
+  newestEventOf(taskId: string): number {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- only live tasks emit */
+    if (!entry) return 0
+    return entry.newestEvent
+  }
+
+  /**
+   * Gives the next entry of a task its generation. Each entry has its own: the message that opens a task has 1, and its
+   * first event, SUBMITTED, 2 (A2A 1.1 does not say whether that message counts).
+   */
+  nextGeneration(taskId: string): number {
+    const entry = this.#entries.get(taskId)
+    /* c8 ignore next -- only live tasks get entries */
+    if (!entry) return 0
+    entry.generation += 1
+    return entry.generation
   }
 
   /** Bytes of a task's events and messages; 0 for an unknown task. */
@@ -174,6 +197,11 @@ export class TaskLedger {
     return this.#entries.entries().map(([taskId]) => taskId)
   }
 
+  /** Whether a task has been accepted, and its work was not started yet. */
+  isSubmitted(taskId: string): boolean {
+    return this.#entries.get(taskId)?.state === 'TASK_STATE_SUBMITTED'
+  }
+
   /** Whether a task is interrupted. */
   isInterrupted(taskId: string): boolean {
     const entry = this.#entries.get(taskId)
@@ -196,9 +224,11 @@ export class TaskLedger {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- a task emits nothing after its end */
     if (!entry) return undefined
-    entry.generation += 1
-    const update = fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact)
-    const { generation } = entry
+    const isFirst = entry.newestEvent === 0
+    const generation = this.nextGeneration(taskId)
+    entry.newestEvent = generation
+    const update =
+      fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact, isFirst)
     return fact.ordinal === undefined
       ? { taskId, generation, update }
       : { taskId, generation, update, ordinal: fact.ordinal }
@@ -255,14 +285,15 @@ export class TaskLedger {
   #status(
     taskId: string,
     entry: LedgerEntry,
-    fact: Extract<TaskFact, { type: 'status.changed' }>
+    fact: Extract<TaskFact, { type: 'status.changed' }>,
+    isFirst: boolean
   ): TaskEvent['update'] {
     const { clock, ids } = this.#makers
     const contextId = this.#contextId
     entry.state = fact.state
     const message = fact.message && agentMessage(fact.message, { taskId, contextId }, ids)
     entry.question = isInterrupted(fact.state) ? message?.messageId : undefined
-    const metadata = entry.generation === 1 && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
+    const metadata = isFirst && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
     const { state } = fact
     // The clock may have been set back, or be another node's.
     const now = currentTimestamp(clock)

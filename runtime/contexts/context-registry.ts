@@ -9,6 +9,7 @@ import {
   contextName,
   type Erasure,
   isErased,
+  isOpeningMessage,
   NOT_OWNER,
   OUTCOME_UNKNOWN,
   type StoredContext
@@ -301,7 +302,7 @@ export class ContextRegistry implements ContextEvents<LiveContext> {
   onCommitted(commit: Commit, live: LiveContext): void {
     const { state, counters, observers, recoveryQueue } = this.#services
     state.refusedAtMs = -Infinity
-    counters.committed(commit)
+    counters.committed(commit, isOpeningMessage)
     const { suspect } = recoveryQueue
     if (suspect !== undefined) recoveryQueue.progressed(suspect, commit)
     observers.active?.committed(commit, live)

@@ -180,11 +180,11 @@ export class LiveContext implements LiveActors {
     const task = { actor, generation, question: this.tasks.questionOf(taskId) }
     const accepted = acceptEvent(task, event, this.#rules, options)
     if ('reason' in accepted) return accepted
-    if ('message' in event && !this.#facts.addMessage({ message: event.message, taskId, generation }, event.request))
-      return { reason: 'bytes' }
+    if ('message' in event && !this.#facts.addMessage(taskId, event.message, event.request)) return { reason: 'bytes' }
     const { send, webhook, trace } = options
     if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
-    if (webhook) turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: generation })
+    if (webhook)
+      turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: this.tasks.generationOf(taskId) })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     this.#root.send(accepted)
     this.#host.stopThrottling(taskId)
@@ -357,8 +357,13 @@ export class LiveContext implements LiveActors {
       for (const { taskId, state } of turn.rows) if (isTerminal(state)) earlierTasks.onEnd(this.versionOf(taskId))
     this.tasks.releaseEnded(turn)
     for (const taskId of turn.changedTasks) {
-      if (subscriptions.has(taskId)) subscriptions.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))
-      if (webhooks?.has(taskId)) webhooks.advance(taskId, turn.rowOf(taskId).generation)
+      const hooks = webhooks?.has(taskId) ? webhooks : undefined
+      if (!hooks && !subscriptions.has(taskId)) continue
+      const entries = turn.entriesOf(taskId)
+      subscriptions.publish(taskId, entries)
+      if (!hooks) continue
+      const newest = entries.findLast(({ update }) => update)
+      if (newest) hooks.advance(taskId, newest.generation)
     }
   }
 }

@@ -39,7 +39,7 @@ export class EarlierTasks {
   onEnd(version: string): void {
     if (this.#services.agent.earlier?.[version] === undefined || this.#reported.has(version)) return
     this.#ended.add(version)
-    if (!this.#counting) this.#count()
+    if (!this.#counting) void this.#count()
   }
 
   /** Counts once more if that is due, while the store is still open. */
@@ -50,16 +50,15 @@ export class EarlierTasks {
     if (this.#ended.size > 0) await this.#report()
   }
 
-  #count(): void {
-    const { clock } = this.#services
-    this.#counting = this.#report().then(() => {
-      if (this.#isClosed) return
-      this.#timer = clock.setTimeout(() => {
-        this.#counting = undefined
-        if (this.#ended.size > 0) this.#count()
-      }, PAUSE_MS)
-      unrefTimer(this.#timer)
-    })
+  /** Counts, then pauses. Ends within the pause are counted after it. */
+  async #count(): Promise<void> {
+    await (this.#counting = this.#report())
+    if (this.#isClosed) return
+    this.#timer = this.#services.clock.setTimeout(() => {
+      this.#counting = undefined
+      if (this.#ended.size > 0) void this.#count()
+    }, PAUSE_MS)
+    unrefTimer(this.#timer)
   }
 
   /** Logs the versions whose last task has ended. */

@@ -4,7 +4,7 @@ import type { Budget } from '../access/call-context.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ReadOptions, Store, StoredTask } from '../store/store.ts'
-import { loadWholeTask, LARGE_BYTES, type WholeTaskReader } from '../streams/task-stream.ts'
+import { firstRead, loadWholeTask, type WholeTaskReader } from '../streams/task-stream.ts'
 
 /** The error for calls that wait for a context that stops. */
 export const CONTEXT_STOPPED = new A2AError(
@@ -57,11 +57,11 @@ function lateAnswer(): A2AError {
 /** Reason of a failed task with `recovery: 'fail'`. */
 export const NOT_RESTARTED = 'The process ended while this task was working, and this agent does not restart such work.'
 
-/** Reason of a task that exceeds `limits.eventsPerTask`. */
+/** Reason of a task that exceeds `limits.eventsPerTask`: the events and messages of its log. */
 export function tooManyEvents(limit: number): A2AError {
   return new A2AError(
     'RateLimited',
-    `The task was ended: it had ${limit} events, the limit of this agent for one task.`
+    `The task was ended: its log had ${limit} events and messages, the limit of this agent for one task.`
   )
 }
 
@@ -97,13 +97,13 @@ export async function readWholeOrThrow(
     store,
     scope,
     taskId,
-    await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES }),
+    await store.readTask(scope, taskId, firstRead(options)),
     options,
     budget
   )
 }
 
-/** The whole of a task that was read `within` LARGE_BYTES. Throws TaskNotFound. */
+/** The whole of a task that was read with `firstRead(options)`. Throws TaskNotFound. */
 export async function completedOrThrow(
   store: WholeTaskReader,
   scope: Scope,

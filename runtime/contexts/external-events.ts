@@ -44,13 +44,13 @@ type AcceptedEvent = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'm
  * message answers another one than the open one. `queue`: its queue is full. `bytes`: the message exceeds its bytes.
  * `answer`: the answer is invalid.
  */
-export interface Refusal {
-  readonly reason: 'state' | 'generation' | 'question' | 'queue' | 'bytes' | 'answer'
-  readonly violations?: readonly FieldViolation[]
-}
+export type Refusal =
+  | { readonly reason: 'state' | 'question' | 'queue' | 'bytes' }
+  | { readonly reason: 'generation'; readonly expected: number; readonly current: number }
+  | { readonly reason: 'answer'; readonly violations: readonly FieldViolation[] }
 
 /**
- * The task that an event is for: its actor, if it has not ended, the generation of its newest event, its open question.
+ * The task that an event is for: its actor, if it has not ended, the generation of its newest entry, its open question.
  */
 export interface AddressedTask {
   readonly actor: AnyActorRef | undefined
@@ -77,7 +77,8 @@ export function acceptEvent(
   { ifGeneration, answers }: Pick<EventOptions, 'ifGeneration' | 'answers'> = {}
 ): AcceptedEvent | Refusal {
   if (!actor) return NOT_NOW
-  if (ifGeneration !== undefined && ifGeneration !== generation) return { reason: 'generation' }
+  if (ifGeneration !== undefined && ifGeneration !== generation)
+    return { reason: 'generation', expected: ifGeneration, current: generation }
   if (answers && isForOther(answers, question, messages)) return { reason: 'question' }
   const snapshot = actor.getSnapshot()
   if (snapshot.status !== 'active') return NOT_NOW

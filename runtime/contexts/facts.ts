@@ -10,7 +10,7 @@ import { factAtEventLimit, type TaskLedger } from '../commits/task-ledger.ts'
 import { appendItem, NONE, without } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { SendRow } from '../store/rows.ts'
-import type { ContextKey, JournalRow, MessageRow } from '../store/store.ts'
+import type { ContextKey, JournalRow } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
@@ -72,7 +72,7 @@ export class Facts {
     this.#hasTasks = true
     this.#tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
     turn.markChanged(taskId)
-    this.addMessage({ message, taskId, generation: 0 }, request.details)
+    this.addMessage(taskId, message, request.details)
     storeOpened(taskId, details, turn)
     this.#calls.settle(callId, turn, { taskId })
     return { taskId, details, input }
@@ -101,31 +101,35 @@ export class Facts {
   /** Adds an event that a task emits. */
   addTaskFact(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): A2AError | undefined {
     const { eventsPerTask, taskBytes } = this.#services.limits
-    const generation = this.#tasks.generationOf(taskId)
+    const newest = this.#tasks.newestEventOf(taskId)
     const bytes = jsonBytes(fact)
-    const fits = generation === 0 || this.#tasks.fits(taskId, bytes, taskBytes)
+    const fits = newest === 0 || this.#tasks.fits(taskId, bytes, taskBytes)
     if (fits) this.#addBytes(taskId, bytes)
     const tooLarge = fits ? undefined : this.#tooManyBytes(taskId, bytes)
-    const full = tooLarge ?? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
+    const full = tooLarge ?? (newest < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
     const accepted = full ? factAtEventLimit(fact, full.message, fits) : fact
     const event = accepted && this.#tasks.stamp(taskId, accepted)
     if (event) this.#pipeline.turn.addEvent(event)
     if (tooLarge) return this.#fill(taskId, tooLarge)
-    return event?.generation === eventsPerTask && !isLast(event) ? tooManyEvents(eventsPerTask) : undefined
+    // Messages count too, so that the event that fails the task may be a later one.
+    return event && event.generation >= eventsPerTask && !isLast(event) ? tooManyEvents(eventsPerTask) : undefined
   }
 
   /**
    * Adds a client's message. Gives false if it exceeds the task's bytes; the message that opens a task always fits.
    */
-  addMessage(
-    row: MessageRow & { readonly taskId: string; readonly generation: number },
-    request?: ClientMessage['request']
-  ): boolean {
-    const bytes = receivedBytes(request ? { message: row.message, request } : row)
-    if (row.generation > 0 && !this.#tasks.fits(row.taskId, bytes, this.#services.limits.taskBytes)) return false
-    this.#addBytes(row.taskId, bytes)
-    this.#tasks.keep(row.taskId, bytes)
-    this.#pipeline.turn.addEvent(row)
+  addMessage(taskId: string, message: Message, request?: ClientMessage['request']): boolean {
+    const bytes = receivedBytes(request ? { message, request } : { message })
+    const isFirst = this.#tasks.generationOf(taskId) === 0
+    if (!isFirst && !this.#tasks.fits(taskId, bytes, this.#services.limits.taskBytes)) return false
+    this.#addBytes(taskId, bytes)
+    this.#tasks.keep(taskId, bytes)
+    this.#pipeline.turn.addEvent({
+      message,
+      taskId,
+      generation: this.#tasks.nextGeneration(taskId),
+      isNumbered: true
+    })
     return true
   }
 

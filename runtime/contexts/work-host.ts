@@ -369,7 +369,7 @@ export class WorkHost implements ActorHost {
   #begin(input: WorkInput): void {
     const { taskId } = input
     if (this.#isOver || !this.#tasks.has(taskId)) return
-    const deadline = this.#tasks.generationOf(taskId) <= 1 ? this.#timers.startDeadline(taskId) : {}
+    const deadline = this.#tasks.isSubmitted(taskId) ? this.#timers.startDeadline(taskId) : {}
     this.noteRun(taskId)
     this.send({ type: 'task.start', taskId, input, ...deadline })
   }

@@ -1,8 +1,9 @@
 import { decode, type Schema } from '../../machines/protocol/codec/decode.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
+import type { RequestForm } from '../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationName, type OperationRequests } from '../../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
-import { PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
+import { type NativeVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authentication.ts'
 import { callerOf, type CallContext, type Conditions, type Budget } from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
@@ -25,9 +26,16 @@ export interface Admitted<Params> {
   readonly connection: CallContext['connection']
   /** The author's extensions that the client activated, by URI. */
   readonly extensions: readonly string[]
-  /** Whether the reliability extension is active: the answer has generations, and messages are deduplicated. */
+  /** Whether the reliability extension is active: the answer has generations in metadata. */
   readonly reliable: boolean
-  /** Empty unless the reliability extension is active. */
+  /** The version of its answer: in 1.1, tasks and events have their generations as members. */
+  readonly version: NativeVersion
+  /**
+   * Whether a message is deduplicated by its messageId: with the reliability extension, or with `ifGenerationMatch` as
+   * a member, since only then a client that lost the answer can tell what its message did.
+   */
+  readonly isOnce: boolean
+  /** From the members of 1.1, and from the service parameters if the reliability extension is active. */
   readonly conditions: Conditions
   readonly key: CallContext['key']
   readonly keyToCancel: CallContext['keyToCancel']
@@ -44,18 +52,26 @@ export interface Admitted<Params> {
   readonly waits?: () => void
 }
 
+const ONLY_CURRENT: readonly NativeVersion[] = [PROTOCOL_VERSION]
+
 /** Validates a call: version, extensions, conditions, parameters and tenant. */
 export function admit<Name extends OperationName>(
   name: Name,
   request: unknown,
   call: CallContext,
-  supported: Extensions = OWN_EXTENSIONS
+  supported: Extensions = OWN_EXTENSIONS,
+  versions: readonly NativeVersion[] = ONLY_CURRENT
 ): Admitted<OperationRequests[Name]> {
-  if (call.version !== undefined && call.version !== PROTOCOL_VERSION) checkVersion(call.version)
+  const version =
+    call.version === undefined || call.version === PROTOCOL_VERSION
+      ? PROTOCOL_VERSION
+      : checkVersion(call.version, versions)
   const extensions = activatedOf(supported, call.extensions)
   const reliable = supported.reliability && (call.extensions?.includes(RELIABILITY_EXTENSION) ?? false)
-  const conditions = reliable ? checked(call.conditions ?? {}) : {}
-  const params = decode(schemaOf(name), request)
+  const given = reliable ? checked(call.conditions ?? {}) : {}
+  const form = version === PROTOCOL_VERSION && versions.length > 1 ? 'conditional' : version
+  const params = decode(schemaOf(name, form), request)
+  const conditions = form === PROTOCOL_VERSION ? given : withMembers(given, params)
   const scope = scopeOf(params, call)
   checkNamedTenant(scope, call)
   return {
@@ -64,10 +80,12 @@ export function admit<Name extends OperationName>(
     connection: call.connection,
     extensions,
     reliable,
+    version,
+    isOnce: reliable || (conditions !== given && conditions.ifGenerationMatch !== undefined),
     conditions,
     key: call.key,
     keyToCancel: call.keyToCancel,
-    dialect: call.dialect ?? PROTOCOL_VERSION,
+    dialect: call.dialect ?? version,
     onGeneration: call.onGeneration,
     budget: call.budget,
     signal: call.signal,
@@ -81,10 +99,10 @@ function admitCounted<Name extends OperationName>(
   name: Name,
   request: unknown,
   call: CallContext,
-  supported: Extensions
+  { extensions, versions }: Pick<AdmissionRules, 'extensions' | 'versions'>
 ): Admitted<OperationRequests[Name]> {
   try {
-    return admit(name, request, call, supported)
+    return admit(name, request, call, extensions, versions)
   } catch (error) {
     throw metering.rejected(call, request) ?? error
   }
@@ -98,12 +116,45 @@ function checked(conditions: Conditions): Conditions {
   return conditions
 }
 
+/** The members of requests in 1.1 that are conditions. */
+interface ConditionalParams {
+  readonly tenant?: string
+  readonly currentGeneration?: string
+  readonly configuration?: { readonly ifGenerationMatch?: string }
+}
+
+/**
+ * Adds the conditions that are members of a request. Throws InvalidParams if a service parameter has another number.
+ * Without such a member, gives the same object.
+ */
+function withMembers(given: Conditions, { currentGeneration, configuration }: ConditionalParams): Conditions {
+  const awaited = currentGeneration === undefined ? {} : { currentGeneration: generationIn(currentGeneration) }
+  const required = configuration?.ifGenerationMatch
+  const members: Conditions =
+    required === undefined ? awaited : { ...awaited, ifGenerationMatch: generationIn(required) }
+  const differs = (name: keyof Conditions) =>
+    members[name] !== undefined && given[name] !== undefined && members[name] !== given[name]
+  if (differs('currentGeneration')) throw twoConditions('currentGeneration', 'taskchart-current-generation')
+  if (differs('ifGenerationMatch'))
+    throw twoConditions('configuration.ifGenerationMatch', 'taskchart-if-generation-match')
+  return Object.keys(members).length === 0 ? given : { ...given, ...members }
+}
+
+/** A decoded int64 as a number. No task gets as far as the numbers that a double cannot hold. */
+function generationIn(text: string): number {
+  return Math.min(Number(text), Number.MAX_SAFE_INTEGER)
+}
+
+function twoConditions(field: string, parameter: string): A2AError {
+  return invalidParams({ field, description: `must equal the service parameter ${parameter}, or be the only one` })
+}
+
 const SCHEMAS: ReadonlyMap<OperationName, unknown> = new Map(
-  Object.values(OPERATIONS).map(({ name, request }) => [name, request])
+  Object.values(OPERATIONS).map(({ name, requests }) => [name, requests])
 )
 
-function schemaOf<Name extends OperationName>(name: Name): Schema<OperationRequests[Name]> {
-  return SCHEMAS.get(name) as Schema<OperationRequests[Name]>
+function schemaOf<Name extends OperationName>(name: Name, form: RequestForm): Schema<OperationRequests[Name]> {
+  return (SCHEMAS.get(name) as Record<RequestForm, Schema<OperationRequests[Name]>>)[form]
 }
 
 /** Settings of {@link Admission}. */
@@ -118,6 +169,8 @@ export interface AdmissionRules {
   readonly schedulesAll: boolean
   /** The extensions that clients may activate. */
   readonly extensions: Extensions
+  /** The versions that the runtime speaks, the newest first. */
+  readonly versions: readonly NativeVersion[]
   /** Operations that are refused, each with a factory of its error. */
   readonly refused: ReadonlyMap<OperationName, () => A2AError>
 }
@@ -214,9 +267,9 @@ export class Admission {
 
   #checked<Name extends OperationName>(name: Name, params: unknown, call: CallContext): CheckedCall<Name> {
     this.#services.state.checkOpen()
-    const { tenants, extensions, refused } = this.#rules
+    const { tenants, refused } = this.#rules
     const { metering } = this.#services
-    const admitted = admitCounted(metering, name, params, call, extensions)
+    const admitted = admitCounted(metering, name, params, call, this.#rules)
     const isServed = metering.request(admitted.scope, call)
     const refusal = refused.get(name)
     if (refusal) throw refusal()

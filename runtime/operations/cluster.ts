@@ -1,7 +1,7 @@
 import type { Clock } from '../ports/clock.ts'
 import type { ObservedCluster } from '../ports/cluster-status.ts'
 import type { Scope } from '../store/rows.ts'
-import type { ContextKey, Erasure, TaskEvent } from '../store/store.ts'
+import type { ContextKey, Erasure, TaskEntry } from '../store/store.ts'
 import type { FeedListener } from '../streams/task-tail.ts'
 
 /** The calls that only the node of a context can handle: its changes. */
@@ -101,10 +101,10 @@ export interface ClusterMember {
   run(name: OwnerCallName, request: object, shard: number, signal: AbortSignal): Promise<unknown>
   /** The context of a task; `undefined` for an unknown task. */
   contextOf(scope: Scope, taskId: string): Promise<ContextKey | undefined>
-  /** Adds a listener for the events of a task of this node. Call the result to remove it. */
+  /** Adds a listener for the log of a task of this node. Call the result to remove it. */
   listen(taskId: string, listener: FeedListener): () => void
-  /** Publishes events of a task of another node. */
-  publish(taskId: string, events: readonly TaskEvent[]): void
+  /** Publishes entries of a task of another node. */
+  publish(taskId: string, entries: readonly TaskEntry[]): void
   /** Notifies the listeners of a task of its generation: they read missing events from the store. */
   advance(taskId: string, generation: number): void
   /** The newest generation of a task in the store; `undefined` for an unknown task. */

@@ -6,12 +6,12 @@ import type { CallContext } from '../access/call-context.ts'
 import { LOST_RACE, Turn } from '../commits/commit-pipeline.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { LiveContext } from '../contexts/context.ts'
-import { readTaskOrThrow } from '../contexts/errors.ts'
-import type { OutsideEvent, EventOptions, Refusal } from '../contexts/external-events.ts'
+import { readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
+import type { EventOptions, OutsideEvent, Refusal } from '../contexts/external-events.ts'
 import { jsonLoss } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, TaskRow } from '../store/store.ts'
-import { toWireTask } from '../streams/task-stream.ts'
+import { readOptionsFor, toWireTask } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OwnerCallName, ShardSelector } from './cluster.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -82,21 +82,19 @@ export async function deliverEvent(
 ): Promise<TaskRow | undefined> {
   const decided = await live.send(event, options)
   if (decided instanceof Turn) return decided.rowOf(event.taskId)
-  const { reason, violations = [] } = decided
-  if (reason === 'state') return undefined
-  throw REFUSALS[reason](event.taskId, violations)
+  const error = refusalError(event.taskId, decided)
+  if (error) throw error
+  return undefined
 }
 
-/** The errors for an event that a task refused, for a reason other than its state. */
-const REFUSALS: Readonly<
-  Record<Exclude<Refusal['reason'], 'state'>, (taskId: string, violations: readonly FieldViolation[]) => A2AError>
-> = {
-  generation: generationMismatch,
-  question: otherQuestion,
-  queue: queueFull,
-  bytes: taskFull,
-  answer: (_, violations) => notThisAnswer(violations)
+/** The error for an event that a task refused; `undefined` if it was for its state. */
+function refusalError(taskId: string, refusal: Refusal): A2AError | undefined {
+  if (refusal.reason === 'generation') return generationMismatch(taskId, refusal.expected, refusal.current)
+  if (refusal.reason === 'answer') return notThisAnswer(refusal.violations)
+  return refusal.reason === 'state' ? undefined : REFUSALS[refusal.reason](taskId)
 }
+
+const REFUSALS = { question: otherQuestion, queue: queueFull, bytes: taskFull }
 
 function otherQuestion(taskId: string): A2AError {
   return new A2AError(
@@ -134,28 +132,27 @@ function notThisAnswer(violations: readonly FieldViolation[]): A2AError {
   )
 }
 
-/** The error for a task whose generation is not the one that the client requires. */
-export function generationMismatch(taskId: string): A2AError {
+/** The error for a task whose generation is not the one that the client expects, as A2A 1.1 has it. */
+export function generationMismatch(taskId: string, expected: number, current: number): A2AError {
   return new A2AError(
     'TaskGenerationMismatch',
-    `Task ${taskId} has another generation than the request requires. Read the task again, then decide.`,
-    {
-      metadata: { taskId }
-    }
+    `Task ${taskId} has generation ${current}, and the request expects ${expected}. Read the task again, then decide.`,
+    { metadata: { taskId, expectedGeneration: String(expected), currentGeneration: String(current) } }
   )
 }
 
 /** Delivers out-of-band data to a task that waits for an authorization (§7.6.1), and answers with the task. */
 export async function deliverAuthorization(
   services: OperationServices,
-  { params, scope, connection, reliable, signal }: Admitted<GetTaskRequest>,
+  call: Admitted<GetTaskRequest>,
   data: unknown
 ): Promise<Task> {
+  const { params, scope, connection, signal } = call
   const request: GivenAuthorization = { scope, taskId: params.id, data: jsonOf(data) }
   const refusedIn = await runOnOwner(services, AUTHORIZED, request, { connection, signal })
-  const stored = await readTaskOrThrow(services.store, scope, params.id, {})
+  const stored = await readWholeOrThrow(services.store, scope, params.id, readOptionsFor(call))
   if (refusedIn !== null) throw authorizationNotAwaited(params.id, refusedIn)
-  return toWireTask(stored, reliable)
+  return toWireTask(stored, call)
 }
 
 /** An authorization for a task; `data` is JSON. */

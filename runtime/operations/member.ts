@@ -1,7 +1,7 @@
 import type { SendMessageRequest } from '../../machines/protocol/objects.ts'
 import type { RecoveryQueue } from '../contexts/recovery-queue.ts'
 import { FORMAT } from '../snapshots/snapshot-text.ts'
-import { LARGE_BYTES } from '../streams/task-stream.ts'
+import { firstRead, readOptionsFor } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OwnerCallName, ClusterMember } from './cluster.ts'
 import { AUTHORIZED, type ChangeKind } from './deliver.ts'
@@ -47,7 +47,7 @@ export function memberOf(
       subscriptions.listen(taskId, listener)
       return () => subscriptions.leave(taskId, listener)
     },
-    publish: (taskId, events) => services().subscriptions.publish(taskId, events),
+    publish: (taskId, entries) => services().subscriptions.publish(taskId, entries),
     advance: (taskId, generation) => services().subscriptions.advance(taskId, generation),
     generationOf: async (scope, taskId) =>
       (await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))?.generation,
@@ -99,10 +99,9 @@ async function routeSent(
     opened
   } = outcome
   tail.end()
-  const { historyLength } = sent.params.configuration ?? {}
   const continued =
     isStream && !opened
-      ? await services.store.readTask(sent.scope, taskId, { historyLength, within: LARGE_BYTES })
+      ? await services.store.readTask(sent.scope, taskId, firstRead(readOptionsFor(sent, sent.params.configuration)))
       : undefined
   return {
     contextId,

@@ -228,7 +228,7 @@ function otherContext(taskId: string): A2AError {
 }
 
 function refusal({ task, generation }: StoredTask, { ifGeneration = generation }: EventOptions): A2AError {
-  return ifGeneration === generation ? takesNoMessage(task) : generationMismatch(task.id)
+  return ifGeneration === generation ? takesNoMessage(task) : generationMismatch(task.id, ifGeneration, generation)
 }
 
 function takesNoMessage({ id, status, contextId = '' }: Task): A2AError {

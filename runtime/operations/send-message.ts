@@ -16,7 +16,7 @@ import {
   projectTask,
   type TaskRecord
 } from '../store/task-record.ts'
-import { eventBytes, LARGE_BYTES, type OpenedStream, toWireTask } from '../streams/task-stream.ts'
+import { eventBytes, LARGE_BYTES, type OpenedStream, readOptionsFor, toWireTask } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
 import { routeByKey, sendOnce } from './keyed-messages.ts'
@@ -32,6 +32,7 @@ type Call = Admitted<SendMessageRequest>
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
+  const options = readOptionsFor(call, configuration)
   const outcome = await route(services, call, false)
   if ('message' in outcome) return outcome
   const {
@@ -41,7 +42,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   const waits = !configuration.returnImmediately
   try {
     // The task as far as it is known without a read: this message opened it, and it is small.
-    let seen = taskFromTurn(outcome, waits ? undefined : isWorking)
+    let seen = taskFromTurn(outcome, options, waits ? undefined : isWorking)
     let bytes = 0
     if (waits && !isPause(state)) {
       await tail
@@ -60,10 +61,8 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
       waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
         ? undefined
         : seen
-    const stored = known
-      ? projectTask(known, configuration)
-      : await whole(services, outcome, configuration, call.budget)
-    return { task: toWireTask(stored, call.reliable) }
+    const stored = known ? projectTask(known, options) : await whole(services, outcome, options, call.budget)
+    return { task: toWireTask(stored, call) }
   } finally {
     tail.end()
   }
@@ -74,19 +73,17 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
  * terminal or asks for input.
  */
 export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<OpenedStream> {
-  const { configuration = {} } = call.params
+  const options = readOptionsFor(call, call.params.configuration)
   const outcome = await route(services, call, true)
   if ('message' in outcome) return { first: outcome }
   const { tail } = outcome
   try {
-    const opened = taskFromTurn(outcome, isWorking)
-    const stored = opened
-      ? projectTask(opened, configuration)
-      : await whole(services, outcome, configuration, call.budget)
+    const opened = taskFromTurn(outcome, options, isWorking)
+    const stored = opened ? projectTask(opened, options) : await whole(services, outcome, options, call.budget)
     call.onGeneration?.(stored.generation)
     tail.until(endsStream).startAfter(stored.generation)
     if (isReplyEnd(stored.task.status.state)) tail.end()
-    return { first: { task: toWireTask(stored, call.reliable) }, following: { tail, call } }
+    return { first: { task: toWireTask(stored, call) }, following: { tail, call } }
   } catch (error) {
     tail.end()
     throw error
@@ -122,7 +119,7 @@ function routeOnce(
   shard: number | undefined
 ): Promise<MessageOutcome> {
   const { clock, limits, deduplicate } = services
-  const { params, scope, connection, conditions, key, reliable, extensions, trace, signal, waits } = call
+  const { params, scope, connection, conditions, key, isOnce, extensions, trace, signal, waits } = call
   const { message } = params
   const options = {
     ifGeneration: conditions.ifGenerationMatch,
@@ -136,7 +133,7 @@ function routeOnce(
     shard
   }
   if (key) return routeByKey(services, scope, message, key, options)
-  if (!reliable && !deduplicate) return routeMessage(services, scope, message, options)
+  if (!isOnce && !deduplicate) return routeMessage(services, scope, message, options)
   const send = deduplicationKeyOf(message, clock.now(), limits.dedupeWindowMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...options, send }))
 }
@@ -144,10 +141,11 @@ function routeOnce(
 /** A task that the message opened, after its turn, or before the first event for which `isAfter` is true. */
 function taskFromTurn(
   { key, row: { taskId }, opened }: RoutedMessage,
+  { timelineLength }: ReadOptions,
   isAfter?: (event: TaskEvent) => boolean
 ): TaskRecord | undefined {
   if (!opened) return undefined
-  const record = newTaskRecord(key, taskId)
+  const record = newTaskRecord(key, taskId, timelineLength !== undefined)
   for (const entry of opened.log) {
     if (entry.taskId !== taskId) continue
     if ('message' in entry) applyMessage(record, entry)
@@ -164,12 +162,12 @@ function isWorking(event: TaskEvent): boolean {
 function whole(
   { store }: OperationServices,
   { key, row, continued }: RoutedMessage,
-  { historyLength }: ReadOptions,
+  options: ReadOptions,
   budget?: Budget
 ): Promise<StoredTask> {
   return continued
-    ? completedOrThrow(store, key, row.taskId, continued, { historyLength }, budget)
-    : readWholeOrThrow(store, key, row.taskId, { historyLength }, budget)
+    ? completedOrThrow(store, key, row.taskId, continued, options, budget)
+    : readWholeOrThrow(store, key, row.taskId, options, budget)
 }
 
 function endsAnswer(event: TaskEvent): boolean {

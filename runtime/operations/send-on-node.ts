@@ -1,5 +1,6 @@
 import type { Message, SendMessageRequest } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
+import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import type { Conditions } from '../access/call-context.ts'
 import type { Turn } from '../commits/commit-pipeline.ts'
 import type { Scope } from '../store/rows.ts'
@@ -20,6 +21,8 @@ export interface SentMessage {
   readonly params: SendMessageRequest
   readonly extensions: readonly string[]
   readonly reliable: boolean
+  readonly version: NativeVersion
+  readonly isOnce: boolean
   readonly conditions: Conditions
   readonly dialect: string
   /** The client's own key for the task. */
@@ -71,12 +74,14 @@ async function sendToOwner(
   cluster: Membership,
   routeHere: (shard: number) => Promise<MessageOutcome>
 ): Promise<MessageOutcome> {
-  const { params, scope, extensions, reliable, conditions, dialect, trace, signal, connection } = call
+  const { params, scope, extensions, reliable, version, isOnce, conditions, dialect, trace, signal, connection } = call
   const request: SentMessage = {
     scope,
     params,
     extensions,
     reliable,
+    version,
+    isOnce,
     conditions,
     dialect,
     key,
@@ -88,7 +93,7 @@ async function sendToOwner(
     name: 'send' as const,
     place: placeOf(services, call),
     request,
-    isRepeatable: !key && (reliable || services.deduplicate),
+    isRepeatable: !key && (isOnce || services.deduplicate),
     signal
   }
   const made = await cluster.runOnOwner(change, routeHere)
@@ -97,9 +102,8 @@ async function sendToOwner(
   if ('message' in outcome) return outcome
   const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
-  // Other nodes send only events.
-  tail.onMessage()
-  // Later events may have been published before the tail listened.
+  // Later entries may have been published before the tail listened.
+  tail.mayHaveMessages = true
   const stored = await services.store
     .readTask(scope, row.taskId, { historyLength: 0, artifacts: false })
     .catch((error: unknown) => {
@@ -119,12 +123,12 @@ async function sendToOwner(
  * Where a message belongs: with its task or its context. A first one with a key belongs to the shard of its key, so
  * that a second one meets it.
  */
-function placeOf(services: OperationServices, { params: { message }, scope, key, reliable }: Call): ShardSelector {
+function placeOf(services: OperationServices, { params: { message }, scope, key, isOnce }: Call): ShardSelector {
   const { taskId, contextId, messageId } = message
   if (taskId !== undefined) return { scope, taskId }
   if (contextId !== undefined) return { context: { ...scope, contextId } }
   if (key) return shardOfKey(scope, key.name)
-  return reliable || services.deduplicate
+  return isOnce || services.deduplicate
     ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) }
     : undefined
 }

@@ -9,13 +9,23 @@ import type {
   Task
 } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { NEXT_VERSION } from '../../machines/protocol/versions.ts'
 import { ANONYMOUS, type CallContext, type Budget } from '../access/call-context.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Erasure, ReadOptions, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
-import { loadWholeTask, LARGE_BYTES, type OpenedStream, PIECE_BYTES, toWireTask } from '../streams/task-stream.ts'
+import {
+  firstRead,
+  loadWholeTask,
+  LARGE_BYTES,
+  NOTHING_AT_ONCE,
+  type OpenedStream,
+  PIECE_BYTES,
+  readOptionsFor,
+  toWireTask
+} from '../streams/task-stream.ts'
 import { type TaskSubscriptions, TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
 import { deliverEvent, generationMismatch, type ChangeKind, runOnOwner, withLostRaceRetry } from './deliver.ts'
@@ -37,15 +47,16 @@ export function getTask(services: OperationServices, call: Admitted<GetTaskReque
  * Reads a task in one promise: with a function for each step, GetTask allocates 1.3 kB more (Node 24; `npm run bench --
  * --only get`).
  */
-function read(
-  { store }: OperationServices,
-  { params: { id, historyLength }, scope, reliable, budget }: Admitted<GetTaskRequest>
-): Promise<Task> {
-  return store.readTask(scope, id, { historyLength, within: LARGE_BYTES }).then(stored => {
-    if (stored && !stored.large) return toWireTask(stored, reliable)
-    return completedOrThrow(store, scope, id, stored, { historyLength }, budget).then(whole =>
-      toWireTask(whole, reliable)
-    )
+function read({ store }: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
+  const {
+    params: { id },
+    scope,
+    budget
+  } = call
+  const options = readOptionsFor(call, call.params)
+  return store.readTask(scope, id, firstRead(options)).then(stored => {
+    if (stored && !stored.large) return toWireTask(stored, call)
+    return completedOrThrow(store, scope, id, stored, options, budget).then(whole => toWireTask(whole, call))
   })
 }
 
@@ -53,16 +64,17 @@ function read(
  * CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1).
  */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, connection, conditions, keyToCancel, reliable, budget, signal } = call
+  const { params, scope, connection, conditions, keyToCancel, budget, signal } = call
   const taskId = (keyToCancel && (await withdrawByKey(services, call, keyToCancel))) ?? params.id
   const { ifGenerationMatch: ifGeneration } = conditions
   const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
   const isCanceled = await runOnOwner(services, CANCEL, request, { connection, signal })
-  const stored = await whole(services, scope, taskId, {}, budget)
+  const stored = await whole(services, scope, taskId, readOptionsFor(call), budget)
   // Not canceled: the task had ended, before or during this call.
-  if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw generationMismatch(taskId)
+  if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation)
+    throw generationMismatch(taskId, ifGeneration, stored.generation)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
-  return toWireTask(stored, reliable)
+  return toWireTask(stored, call)
 }
 
 /** A task to be canceled. */
@@ -100,27 +112,27 @@ async function cancelHere(
 
 /**
  * SubscribeToTask (§3.1.6): streams the task, then every later event without a gap or repeat, until it is terminal.
- * With `afterGeneration` it streams only the events after that one, even of a task that has ended.
+ * With `afterGeneration` it streams only the events after that generation, even of a task that has ended.
  */
 export async function subscribeToTask(
   services: OperationServices,
   call: Admitted<SubscribeToTaskRequest>
 ): Promise<OpenedStream> {
-  const { params, scope, conditions, reliable, onGeneration, budget, signal } = call
+  const { params, scope, conditions, onGeneration, budget, signal } = call
   const { id: taskId } = params
   const { afterGeneration } = conditions
   const tail = new TaskTail(services, scope, taskId, { signal })
   const following = { tail, call }
   try {
     const stored = await (afterGeneration === undefined
-      ? whole(services, scope, taskId, {}, budget)
+      ? whole(services, scope, taskId, readOptionsFor(call), budget)
       : readTaskOrThrow(services.store, scope, taskId))
     const { generation, task } = stored
     if (afterGeneration === undefined) {
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
       onGeneration?.(generation)
       tail.startAfter(generation)
-      return { first: { task: toWireTask(stored, reliable) }, following }
+      return { first: { task: toWireTask(stored, call) }, following }
     }
     if (afterGeneration > generation) throw aheadOfTask(generation)
     tail.startAfter(afterGeneration, generation)
@@ -148,7 +160,7 @@ async function passed(
   { params, scope, signal, waits }: Admitted<GetTaskRequest>,
   after: number
 ): Promise<void> {
-  const tail = new TaskTail(services, scope, params.id, { signal }).until(() => true)
+  const tail = new TaskTail(services, scope, params.id, { signal }).untilNext()
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
     const { task, generation } = await readTaskOrThrow(services.store, scope, params.id)
@@ -224,6 +236,9 @@ const PAGE_SIZE = 50
 /** Maximum bytes of a page's tasks, unless the first has more. */
 const PAGE_BYTES = 1024 * 1024
 
+/** The same with timelines, in which the messages of a history are once more. */
+const TIMELINES_BYTES = PAGE_BYTES / 2
+
 /** Maximum bytes of tasks that are read at once. The others of a page are read in pieces. */
 const AT_ONCE_BYTES = LARGE_BYTES / 2
 
@@ -237,8 +252,9 @@ const AT_ONCE_BYTES = LARGE_BYTES / 2
  */
 export async function listTasks(
   { store }: OperationServices,
-  { params, scope, reliable, budget }: Admitted<ListTasksRequest>
+  call: Admitted<ListTasksRequest>
 ): Promise<ListTasksResponse> {
+  const { params, scope, budget } = call
   const {
     contextId,
     status: state,
@@ -248,28 +264,29 @@ export async function listTasks(
     includeArtifacts: artifacts = false
   } = params
   const filters = { contextId, state, since }
+  const { timelineLength = 0 } = readOptionsFor(call, params)
+  // The generations of artifacts are read with the timeline.
+  const isNumbered = call.version === NEXT_VERSION && (timelineLength > 0 || artifacts)
+  const options = { historyLength, artifacts, ...(isNumbered && { timelineLength }) }
   const after = params.pageToken === undefined ? undefined : placeOf(params.pageToken, scope, filters)
   const { tasks, total, next } = await store.listTasks(scope, {
     ...filters,
     after,
     limit: pageSize,
-    historyLength,
-    artifacts,
-    within: AT_ONCE_BYTES,
-    bytes: PAGE_BYTES
+    ...(isNumbered
+      ? { within: NOTHING_AT_ONCE, bytes: TIMELINES_BYTES }
+      : { historyLength, artifacts, within: AT_ONCE_BYTES, bytes: PAGE_BYTES })
   })
   const missing = tasks.reduce((sum, stored) => sum + missingBytes(stored), 0)
-  if (missing > 0) await budget?.(missing)
+  if (missing > (isNumbered ? AT_ONCE_BYTES : 0)) await budget?.(missing)
   const whole: StoredTask[] = []
   for (const piece of piecesOf(tasks)) {
-    const read = await Promise.all(
-      piece.map(stored => loadWholeTask(store, scope, stored, { historyLength, artifacts }))
-    )
+    const read = await Promise.all(piece.map(stored => loadWholeTask(store, scope, stored, options)))
     // A task that was removed since is omitted.
     whole.push(...read.flatMap(stored => stored ?? []))
   }
   return {
-    tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...toWireTask(stored, reliable) })),
+    tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...toWireTask(stored, call) })),
     nextPageToken: next ? pageToken(next, scope, filters) : '',
     pageSize,
     totalSize: total

@@ -87,7 +87,7 @@ export interface WebhookRow extends NewWebhook {
 export interface StoredWebhook {
   readonly scope: Scope
   readonly row: WebhookRow
-  /** Generation of the task's newest event. */
+  /** Generation of the task's newest entry. */
   readonly generation: number
   readonly hasEnded: boolean
   /** Its position in the order of first writing, from 1. */

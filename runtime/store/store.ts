@@ -36,7 +36,11 @@ export function contextName({ tenant, principal, contextId }: ContextKey): strin
   return `${tenant.length}.${principal.length}.${tenant}${principal}${contextId}`
 }
 
-/** One event of a task: a status or artifact update in wire form, with the task's next generation (1, 2, 3, …). */
+/**
+ * One event of a task: a status or artifact update in wire form. Every entry of a task's log has the task's next
+ * generation (1, 2, 3, …), and messages are entries too: the generations of events alone rise, and skip those of
+ * messages.
+ */
 export interface TaskEvent {
   readonly taskId: string
   readonly generation: number
@@ -52,14 +56,36 @@ export interface JournalRow {
   readonly value: unknown
 }
 
-/**
- * A message of a context: from the client, or an agent's reply without a task. With the task and its generation on
- * arrival, if any.
- */
+/** A message of a context: from the client, or an agent's reply without a task. */
 export interface MessageRow {
   readonly message: Message
+  /** The task that received it, if any. */
   readonly taskId?: string
+  /**
+   * Its generation in the log of its task. Without `isNumbered` the message has none of its own: it was stored when only
+   * events had one, and this is that of the event before it, or 0.
+   */
   readonly generation?: number
+  readonly isNumbered?: true
+}
+
+/** The generation that the first entry of a task has: the message that opens it. Its first event has the next one. */
+export const OPENING_GENERATION = 1
+
+/** An entry of a task as its followers get it: an event, or the generation of a message. */
+export type TaskEntry =
+  | TaskEvent
+  | { readonly taskId: string; readonly generation: number; readonly update?: undefined }
+
+/** Whether an entry is the message that opens its task. */
+export function isOpeningMessage(entry: TaskEvent | MessageRow): entry is MessageRow & { readonly taskId: string } {
+  if (!('message' in entry) || entry.taskId === undefined) return false
+  return entry.generation === (entry.isNumbered ? OPENING_GENERATION : 0)
+}
+
+/** The entry's own generation: none for a message without a task, or of before messages were numbered. */
+export function generationOf(entry: TaskEvent | MessageRow): number | undefined {
+  return 'message' in entry && !entry.isNumbered ? undefined : entry.generation
 }
 
 /** One task in a commit. Its first row creates it, later ones replace it. */
@@ -68,7 +94,7 @@ export interface TaskRow {
   /** The actor's persisted snapshot as JSON text; missing when the task has ended. */
   readonly snapshot?: string
   readonly state: TaskState
-  /** Generation of its newest event. */
+  /** Generation of its newest entry: an event, or a message. */
   readonly generation: number
   /**
    * The earliest time at which the task must be in memory, in milliseconds since 1970: 0 while it works. Missing if
@@ -102,7 +128,10 @@ export interface Commit {
   /** The context actor's persisted snapshot as JSON text, without its tasks. */
   readonly snapshot: string
   readonly tasks: readonly TaskRow[]
-  /** Events and messages in the order in which they happened; a task's generations follow on without a gap. */
+  /**
+   * Events and messages in the order in which they happened; the generations of a task's entries follow on without a
+   * gap.
+   */
   readonly log: readonly (TaskEvent | MessageRow)[]
   /**
    * Journal of work. A row replaces one with the same task and key; a task's rows are deleted when it ends. A row for a
@@ -138,7 +167,9 @@ export type RestorableRow = TaskRow & { readonly statusTime?: string } & (
     | { readonly snapshot?: undefined; readonly snapshotBytes: number }
   )
 
-/** A task in the form of GetTask, and its generation. The task is a copy that the caller may change. */
+/**
+ * A task in the form of GetTask, and the generation of its newest entry. The task is a copy that the caller may change.
+ */
 export interface StoredTask {
   readonly task: Task & { contextId: string }
   readonly generation: number
@@ -153,6 +184,11 @@ export interface StoredTask {
 export interface ReadOptions {
   readonly historyLength?: number | undefined
   readonly artifacts?: boolean
+  /**
+   * Adds the timeline, with at most this many entries, the latest, and the generations of artifacts. It is for
+   * `readWhole` alone: engines ignore it. Default: neither.
+   */
+  readonly timelineLength?: number | undefined
   /**
    * Omits artifacts and history of a task with more bytes than this, to be read in pieces. In a list, of those that do
    * not fit together with earlier ones. Default: no limit.
@@ -263,8 +299,9 @@ export interface Store extends TransitionStore {
   readWakes(limit: number, after: WakeCursor): Promise<Wake[]>
   readTask(scope: Scope, taskId: string, options?: ReadOptions): Promise<StoredTask | undefined>
   /**
-   * A task's events after a generation, oldest first, at most `limit`. Stops after the event that reaches `bytes`.
-   * Default: no limit of bytes.
+   * A task's events after a generation, which may be that of a message, oldest first, at most `limit`. Stops after the
+   * event that reaches `bytes`. Default: no limit of bytes. Rejects if one is missing: each generation that no event has
+   * is that of a message.
    */
   readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): Promise<TaskEvent[]>
   /** The messages of a task without the first `after`, oldest first. Stops after the message that reaches `bytes`. */

@@ -1,6 +1,20 @@
-import type { Artifact, Message, Task, TaskStatus } from '../../machines/protocol/objects.ts'
+import type {
+  Artifact,
+  Message,
+  Task,
+  TaskArtifactUpdateEvent,
+  TaskStatus,
+  TimelineEntry
+} from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from './store.ts'
+import {
+  generationOf,
+  type ContextKey,
+  type MessageRow,
+  type ReadOptions,
+  type StoredTask,
+  type TaskEvent
+} from './store.ts'
 
 /** Up to this length, `append` copies the list. */
 const SHORT = 8
@@ -64,6 +78,17 @@ export function isLast(event: TaskEvent): boolean {
   return hasState(event, isTerminal)
 }
 
+/** The index of the first event after a generation, in a list in their order. */
+export function indexAfter(events: readonly TaskEvent[], generation: number): number {
+  let [from, to] = [0, events.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((events[middle] as TaskEvent).generation > generation) to = middle
+    else from = middle + 1
+  }
+  return from
+}
+
 /** The last `count` items of a list; all without a count. */
 export function takeLast<T>(list: readonly T[], count: number = list.length): T[] {
   return count === 0 ? [] : list.slice(-count)
@@ -83,21 +108,35 @@ export interface TaskRecord {
   /** Every message of the task in order. The agent's last one is that of the current status. */
   said: Message[]
   metadata: Record<string, unknown> | undefined
+  /** Only in a record that was made for a timeline. */
+  readonly timeline?: TaskTimeline | undefined
 }
 
-/** A task before its first event. */
-export function newTaskRecord(key: ContextKey, taskId: string): TaskRecord {
+/**
+ * What 1.1 adds to a task (its §3.2.8): its client's messages and its statuses, and the generations of its artifacts.
+ */
+interface TaskTimeline {
+  readonly entries: TimelineEntry[]
+  readonly artifacts: Map<string, Pick<Artifact, 'startGeneration' | 'endGeneration'>>
+}
+
+/** A task before its first event. `hasTimeline`: its projection has a timeline. */
+export function newTaskRecord(key: ContextKey, taskId: string, hasTimeline = false): TaskRecord {
   const status: TaskStatus = { state: 'TASK_STATE_SUBMITTED' }
-  return { key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined }
+  const record = { key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined }
+  return hasTimeline ? { ...record, timeline: { entries: [], artifacts: new Map() } } : record
 }
 
 /** Applies an event. Events must be in the order of their generations. */
 export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent): void {
   record.generation = generation
-  if ('artifactUpdate' in update)
+  if ('artifactUpdate' in update) {
+    if (record.timeline) numberArtifact(record.timeline, String(generation), update.artifactUpdate)
     return applyArtifact(record, update.artifactUpdate.artifact, update.artifactUpdate.append)
+  }
   const { status, metadata } = update.statusUpdate
   record.status = status
+  record.timeline?.entries.push({ status, generation: String(generation) })
   if (status.message) addMessage(record, status.message)
   if (metadata) record.metadata = { ...record.metadata, ...metadata }
 }
@@ -128,7 +167,12 @@ export function applyEvents(
 }
 
 /** Adds a client's message. */
-export function applyMessage(record: TaskRecord, { message }: MessageRow): void {
+export function applyMessage(record: TaskRecord, row: MessageRow): void {
+  const { message } = row
+  const generation = generationOf(row)
+  record.generation = generation ?? record.generation
+  // A message of before messages were numbered has none.
+  record.timeline?.entries.push(generation === undefined ? { message } : { message, generation: String(generation) })
   addMessage(record, message)
 }
 
@@ -137,17 +181,40 @@ function addMessage(record: TaskRecord, message: Message): void {
 }
 
 /** The task in wire form (§4.1.1). The history has all messages except that of the current status (§3.7). */
-export function projectTask(record: TaskRecord, { historyLength, artifacts = true }: ReadOptions = {}): StoredTask {
-  const { key, taskId, status, metadata, generation } = record
+export function projectTask(
+  record: TaskRecord,
+  { historyLength, artifacts = true, timelineLength }: ReadOptions = {}
+): StoredTask {
+  const { key, taskId, status, metadata, generation, timeline } = record
   const history = takeLast(
     record.said.filter(message => message !== status.message),
     historyLength
   )
   const task: Task & { contextId: string } = { id: taskId, contextId: key.contextId, status }
   if (artifacts && record.artifacts) task.artifacts = record.artifacts.copies()
+  if (timeline && task.artifacts)
+    task.artifacts = task.artifacts.map(each => ({ ...each, ...timeline.artifacts.get(each.artifactId) }))
   if (history.length > 0) task.history = history
+  const entries = timeline ? takeLast(timeline.entries, timelineLength) : []
+  if (entries.length > 0) task.timeline = entries
   if (metadata) task.metadata = metadata
   return { task, generation }
+}
+
+/**
+ * Numbers an artifact with the first event that has it, also if a later one replaces it, and with the one that
+ * completes it. A chunk that does not append is taken for the whole, since an author need not mark the last chunk of an
+ * artifact that has one. One that appends leaves it open unless it is the last, so that an artifact that was cut has no
+ * end.
+ */
+function numberArtifact(
+  { artifacts }: TaskTimeline,
+  generation: string,
+  { artifact: { artifactId }, append = false, lastChunk = false }: TaskArtifactUpdateEvent
+): void {
+  const { startGeneration = generation } = artifacts.get(artifactId) ?? {}
+  const isComplete = lastChunk || !append
+  artifacts.set(artifactId, { startGeneration, ...(isComplete && { endGeneration: generation }) })
 }
 
 /** Replaces the artifact of the same id, or appends to it (§4.2.2). */

@@ -1,5 +1,6 @@
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { type NativeVersion, NEXT_VERSION } from '../../machines/protocol/versions.ts'
 import type { Budget } from '../access/call-context.ts'
 import { memoizePerTick, roundEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
@@ -13,10 +14,16 @@ export type { ReadResult } from './task-tail.ts'
 /** How many events of a stream are sent in one round of the event loop, before other work. */
 export const EVENTS_PER_ROUND = 32
 
-/** Options of a call for the events of its stream. */
-interface StreamOptions {
-  /** Whether events have their generation in metadata. */
+/** The form of a call's tasks and events. */
+export interface WireForm {
+  /** In 1.1 they have their generation as a member. */
+  readonly version: NativeVersion
+  /** Whether they have their generation in metadata: with the reliability extension. */
   readonly reliable: boolean
+}
+
+/** Options of a call for the events of its stream. */
+interface StreamOptions extends WireForm {
   /** Called with the generation of each event, just before the stream gives it. */
   readonly onGeneration: ((generation: number) => void) | undefined
 }
@@ -61,7 +68,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       const { tail, call } = this.#following
       await tail.each(event => {
         call.onGeneration?.(event.generation)
-        return see(toWireEvent(event, call.reliable))
+        return see(toWireEvent(event, call))
       })
     } catch (error) {
       throw this.#failure(error)
@@ -121,7 +128,7 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
       const more = event ? undefined : tail.more()
       if (event) {
         call.onGeneration?.(event.generation)
-        return { done: false, value: toWireEvent(event, call.reliable) }
+        return { done: false, value: toWireEvent(event, call) }
       }
       if (!more) return OVER
       await more
@@ -148,32 +155,68 @@ export async function eachOf(
   }
 }
 
-/** A stored task in wire form; with the reliability extension, its metadata has the generation. */
-export function toWireTask({ task, generation }: StoredTask, showsGeneration: boolean): Task {
-  return showsGeneration ? { ...task, metadata: withGeneration(task.metadata, generation) } : task
+/** A stored task in wire form. */
+export function toWireTask({ task, generation }: StoredTask, { version, reliable }: WireForm): Task {
+  const shown = reliable ? { ...task, metadata: withGeneration(task.metadata, generation) } : task
+  return version === NEXT_VERSION ? { ...shown, generation: String(generation) } : shown
 }
 
-/** An event in wire form: one shared object for all streams with the extension, and one for all without. */
-export function toWireEvent(event: TaskEvent, showsGeneration: boolean): StreamResponse {
-  return showsGeneration ? numbered(event) : event.update
+/** An event in wire form: one shared object for all streams with this form. */
+export function toWireEvent(event: TaskEvent, { version, reliable }: WireForm): StreamResponse {
+  if (version === NEXT_VERSION) return reliable ? numberedTwice(event) : numbered(event)
+  return reliable ? numberedInMetadata(event) : event.update
 }
 
-const numbered = memoizePerTick(({ update, generation }: TaskEvent): StreamResponse => {
+const numbered = memoizePerTick(({ update, generation }: TaskEvent) =>
+  withMembers(update, () => ({ generation: String(generation) }))
+)
+
+const numberedInMetadata = memoizePerTick(({ update, generation }: TaskEvent) =>
+  withMembers(update, metadata => ({ metadata: withGeneration(metadata, generation) }))
+)
+
+const numberedTwice = memoizePerTick(({ update, generation }: TaskEvent) =>
+  withMembers(update, metadata => ({
+    metadata: withGeneration(metadata, generation),
+    generation: String(generation)
+  }))
+)
+
+/** A copy of an update with other members, made of its metadata. */
+function withMembers(
+  update: TaskEvent['update'],
+  members: (metadata: Record<string, unknown> | undefined) => Pick<Task, 'generation' | 'metadata'>
+): StreamResponse {
   if ('statusUpdate' in update) {
     const { statusUpdate } = update
-    return {
-      statusUpdate: Object.assign({}, statusUpdate, { metadata: withGeneration(statusUpdate.metadata, generation) })
-    }
+    return { statusUpdate: Object.assign({}, statusUpdate, members(statusUpdate.metadata)) }
   }
   const { artifactUpdate } = update
-  return {
-    artifactUpdate: Object.assign({}, artifactUpdate, { metadata: withGeneration(artifactUpdate.metadata, generation) })
-  }
-})
+  return { artifactUpdate: Object.assign({}, artifactUpdate, members(artifactUpdate.metadata)) }
+}
 
 function withGeneration(metadata: Record<string, unknown> | undefined, generation: number): Record<string, unknown> {
   return { ...metadata, [RELIABILITY_EXTENSION]: { generation } }
 }
+
+/** The parts of a task in the answer to a call: in 1.1 with its timeline, which is whole without a length. */
+export function readOptionsFor(
+  { version }: Pick<WireForm, 'version'>,
+  { historyLength, timelineLength = Infinity }: Pick<ReadOptions, 'historyLength' | 'timelineLength'> = {}
+): ReadOptions {
+  return version === NEXT_VERSION ? { historyLength, timelineLength } : { historyLength }
+}
+
+/**
+ * How a store reads a task that is then completed: without artifacts and history if it is large, and always for a
+ * timeline, which is made of its entries.
+ */
+export function firstRead(options: ReadOptions): ReadOptions {
+  return options.timelineLength === undefined ? { ...options, within: LARGE_BYTES } : { within: NOTHING_AT_ONCE }
+}
+
+/** As `within`, so that a store gives no task with artifacts and history, not even an empty one. */
+export const NOTHING_AT_ONCE = -1
 
 /** A task with more bytes than this is read and answered in pieces. */
 export const LARGE_BYTES = 1024 * 1024
@@ -199,7 +242,7 @@ export async function readWhole(
   options: ReadOptions = {},
   budget?: Budget
 ): Promise<StoredTask | undefined> {
-  const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
+  const stored = await store.readTask(scope, taskId, firstRead(options))
   return stored && loadWholeTask(store, scope, stored, options, budget)
 }
 
@@ -216,8 +259,8 @@ export async function loadWholeTask(
 ): Promise<StoredTask | undefined> {
   const { task, generation, large } = stored
   if (!large) return stored
-  await budget?.(large.bytes)
-  const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id)
+  if (options.timelineLength === undefined || large.bytes > LARGE_BYTES) await budget?.(large.bytes)
+  const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id, options.timelineLength !== undefined)
   const messages: MessageRow[] = []
   while (messages.length < large.messages) {
     const piece = await store.readTaskMessages(scope, task.id, messages.length, PIECE_BYTES)
@@ -228,8 +271,8 @@ export async function loadWholeTask(
   let next = 0
   for await (const piece of eventPieces(store, scope, task.id, generation))
     next = applyEvents(record, piece, messages, next)
-  if (record.generation < generation) return undefined
   for (const message of messages.slice(next)) applyMessage(record, message)
+  if (record.generation < generation) return undefined
   return projectTask(record, options)
 }
 
@@ -247,10 +290,11 @@ export async function* eventPieces(
     store.readEvents(scope, taskId, after, Math.min(EVENTS_A_PIECE, generation - after), PIECE_BYTES)
   let after = 0
   for (let next: Promise<TaskEvent[]> | undefined = read(after); next;) {
-    const piece: TaskEvent[] = await next
-    const newest = piece.at(-1)?.generation ?? 0
-    if (newest <= after) return
-    after = newest
+    // Messages have generations too, so the limit may let later events in.
+    const piece = (await next).filter(event => event.generation <= generation)
+    const newest = piece.at(-1)
+    if (!newest) return
+    after = newest.generation
     next = after < generation ? read(after) : undefined
     // The caller may leave before it is awaited.
     next?.catch(() => {})

@@ -1,19 +1,24 @@
 import { appendItem, NONE, ReleasingMap } from '../primitives/collections.ts'
 import { onAbort } from '../primitives/event-loop.ts'
 import type { Scope } from '../store/rows.ts'
-import { type Erasure, isSameScope, type Store, type TaskEvent } from '../store/store.ts'
+import {
+  type Erasure,
+  isSameScope,
+  OPENING_GENERATION,
+  type Store,
+  type TaskEntry,
+  type TaskEvent
+} from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 
-/** Receives a task's events after their commit, in order and without a gap. */
+/** Receives the entries of a task's log after their commit, in order and without a gap. */
 export interface FeedListener {
   /** Scope of the caller. */
   readonly scope: Scope
   /** The context of a task that may not be stored yet. */
   readonly contextId?: string | undefined
-  onEvents(events: readonly TaskEvent[]): void
-  /** A client's message reached the task after its first one. It is no event, and precedes the next events. */
-  onMessage?(): void
-  /** The task has this generation, but the events were not published: read them from the log. */
+  onEntries(entries: readonly TaskEntry[]): void
+  /** The task has this generation, but the entries were not published: read the events from the log. */
   onGap(generation: number): void
   /** No more events follow, because the task was removed or the runtime closes. */
   onClosed(error: unknown): void
@@ -55,12 +60,8 @@ export class TaskSubscriptions {
     return this.#listeners.has(taskId)
   }
 
-  /** Tells events. `hasMessage`: a client's message reached the task before them. */
-  publish(taskId: string, events: readonly TaskEvent[], hasMessage = false): void {
-    for (const listener of this.#listeners.get(taskId) ?? []) {
-      if (hasMessage) listener.onMessage?.()
-      listener.onEvents(events)
-    }
+  publish(taskId: string, entries: readonly TaskEntry[]): void {
+    for (const listener of this.#listeners.get(taskId) ?? []) listener.onEntries(entries)
   }
 
   advance(taskId: string, generation: number): void {
@@ -130,8 +131,9 @@ export class TaskTail implements FeedListener {
   readonly #sources: TailSources
   readonly #taskId: string
   #endsAfter = isLast
+  #endsAfterMessage = false
   readonly #leaveSignal: (() => void) | undefined
-  #waiting: readonly TaskEvent[] = NONE
+  #waiting: readonly TaskEntry[] = NONE
   #after = 0
   #newest = 0
   #open = true
@@ -157,8 +159,14 @@ export class TaskTail implements FeedListener {
     return this
   }
 
+  /** Ends the tail after the next entry: an event or a message. */
+  untilNext(): this {
+    this.#endsAfterMessage = true
+    return this.until(() => true)
+  }
+
   /**
-   * Skips events up to this generation, which the reader already has. `newest` is the generation of the log, if it is
+   * Skips entries up to this generation, which the reader already has. `newest` is the generation of the log, if it is
    * later.
    */
   startAfter(generation: number, newest = generation): this {
@@ -170,8 +178,11 @@ export class TaskTail implements FeedListener {
 
   /** The next buffered event, if any. */
   take(): TaskEvent | undefined {
-    if (!this.#open || this.#waiting.length === 0) return undefined
-    return this.#passed((this.#waiting as TaskEvent[]).shift() as TaskEvent)
+    while (this.#open && this.#waiting.length > 0) {
+      const event = this.#passed((this.#waiting as TaskEntry[]).shift() as TaskEntry)
+      if (event) return event
+    }
+    return undefined
   }
 
   /**
@@ -206,26 +217,25 @@ export class TaskTail implements FeedListener {
     this.#rouse()
   }
 
-  #passed(event: TaskEvent): TaskEvent {
-    this.#after = event.generation
-    if (this.#endsAfter(event)) this.end()
-    return event
+  /** Moves on to an entry. Gives the event that the reader gets; a message only moves the place. */
+  #passed(entry: TaskEntry): TaskEvent | undefined {
+    this.#after = entry.generation
+    if (entry.update ? this.#endsAfter(entry) : this.#endsAfterMessage) this.end()
+    return entry.update && entry
   }
 
-  onEvents(events: readonly TaskEvent[]): void {
-    for (const event of events) {
-      this.#newest = Math.max(this.#newest, event.generation)
+  onEntries(entries: readonly TaskEntry[]): void {
+    for (const entry of entries) {
+      this.#newest = Math.max(this.#newest, entry.generation)
+      if (!entry.update && entry.generation > OPENING_GENERATION) this.mayHaveMessages = true
+      // Only the entry that follows the one before is taken. After a gap the log is read.
       const last = this.#waiting.at(-1)?.generation ?? this.#after
-      if (event.generation !== last + 1) continue
-      if (this.#reader && !this.#isBusy) this.#read(this.#reader, event)
+      if (entry.generation !== last + 1) continue
+      if (this.#reader && !this.#isBusy) this.#read(this.#reader, entry)
       else if (this.#waiting.length < this.#sources.limits.bufferedEvents)
-        this.#waiting = appendItem(this.#waiting, event)
+        this.#waiting = appendItem(this.#waiting, entry)
     }
     if (this.#waiting.length > 0 || this.#newest > this.#after) this.#rouse()
-  }
-
-  onMessage(): void {
-    this.mayHaveMessages = true
   }
 
   onGap(generation: number): void {
@@ -240,10 +250,10 @@ export class TaskTail implements FeedListener {
   }
 
   /** Gives the reader `published`, then the waiting events, until the reader has to wait. */
-  #read(reader: Reader, published?: TaskEvent): void {
+  #read(reader: Reader, published?: TaskEntry): void {
     this.#isBusy = true
     try {
-      for (let event = published ? this.#passed(published) : this.take(); event; event = this.take()) {
+      for (let event = (published && this.#passed(published)) ?? this.take(); event; event = this.take()) {
         const seen = reader.see(event)
         if (seen === false) this.end()
         else if (seen) return this.#readAfter(seen, reader)
@@ -279,7 +289,10 @@ export class TaskTail implements FeedListener {
   async #readLog(): Promise<void> {
     const { store, limits } = this.#sources
     this.#waiting = await store.readEvents(this.scope, this.#taskId, this.#after, limits.bufferedEvents, PIECE_BYTES)
-    if (this.#waiting.length === 0) this.#newest = this.#after
+    if (this.#waiting.length > 0) return
+    // What was announced are messages. The next event is read from the log, since its place is not known here.
+    this.#newest = this.#after
+    if (this.#endsAfterMessage) this.end()
   }
 }
 

@@ -45,8 +45,8 @@ const DELIVERIES = ['received', 'rejected', 'failed'] as const
 type CountedCall = OperationName | 'authorized'
 
 /** The commit of a turn, as the store receives it. */
-interface Committed {
-  readonly log: readonly { readonly generation?: number; readonly message?: unknown }[]
+interface Committed<Entry> {
+  readonly log: readonly Entry[]
   readonly tasks: readonly { readonly state: TaskState }[]
 }
 
@@ -78,13 +78,12 @@ export class Counters {
   violations: Counts = {}
   readonly #connections: Record<Transport, Set<() => number>> = { websocket: new Set(), http: new Set() }
 
-  /** Counts a commit that the store has accepted. */
-  committed({ log, tasks }: Committed): void {
+  /** Counts a commit that the store has accepted. `opensTask`: whether an entry of its log opens a task. */
+  committed<Entry extends object>({ log, tasks }: Committed<Entry>, opensTask: (entry: Entry) => boolean): void {
     this.commits += 1
     for (const entry of log) {
-      if (entry.message !== undefined) continue
-      this.events += 1
-      if (entry.generation === 1) this.openedTasks += 1
+      if (!('message' in entry)) this.events += 1
+      else if (opensTask(entry)) this.openedTasks += 1
     }
     for (const { state } of tasks) if (isTerminal(state)) this.endedTasks[state] += 1
   }

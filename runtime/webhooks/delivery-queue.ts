@@ -33,8 +33,12 @@ export class DeliveryQueue {
   readonly #services: OutletServices
   readonly #hasEnded: boolean
   readonly #slot: Slot
-  /** Known generation of the task's newest event. */
+  /** Known generation of the task's newest event, or of a later message. */
   #generation: number
+  /** Up to this generation there is nothing to deliver after the newest delivered event: only messages. */
+  #emptyUntil = 0
+  /** Generation of the event that was posted last. */
+  #posted = 0
   #progress: WebhookProgress
   #timer: unknown
   /** Whether an attempt is running, or waits for its slot. */
@@ -103,7 +107,7 @@ export class DeliveryQueue {
 
   /** Whether every known event is delivered. */
   get isUpToDate(): boolean {
-    return this.#delivered >= this.#generation
+    return Math.max(this.#delivered, this.#emptyUntil) >= this.#generation
   }
 
   async #try(): Promise<void> {
@@ -111,7 +115,7 @@ export class DeliveryQueue {
     const { taskId, id } = this.row
     try {
       const next = await this.#next()
-      if (!this.#isStopped) await this.#keep(next)
+      if (next && !this.#isStopped) await this.#keep(next)
     } catch (error) {
       if (!this.#isStopped) logger.error('an event could not be delivered to a webhook', { taskId, webhook: id, error })
       this.#progress = { ...this.#progress, dueAtMs: clock.now() + TROUBLED_MS }
@@ -120,12 +124,19 @@ export class DeliveryQueue {
     this.schedule()
   }
 
-  /** Delivers the next event. Gives the new progress; `gone` if the webhook is to be deleted. */
-  async #next(): Promise<WebhookProgress | 'gone'> {
+  /**
+   * Delivers the next event, if there is one. Gives the new progress; `gone` if the webhook is to be deleted.
+   */
+  async #next(): Promise<WebhookProgress | 'gone' | undefined> {
     if (this.isUpToDate) return { ...this.#progress, end: 'told' }
     const { store, clock, limits, counters } = this.#services
     const { taskId, id } = this.row
+    const newest = this.#generation
     const [event] = await store.readEvents(this.scope, taskId, this.#delivered, 1)
+    if (!event && (await store.readTask(this.scope, taskId, { historyLength: 0, artifacts: false }))) {
+      this.#emptyUntil = newest
+      return undefined
+    }
     if (!event || this.#isStopped) return 'gone'
     this.#stop = new AbortController()
     killPoint('before delivery')
@@ -133,6 +144,7 @@ export class DeliveryQueue {
     killPoint('delivery answered')
     this.#stop = undefined
     const { generation } = event
+    this.#posted = generation
     const spread = crc32(`${taskId}/${id}/${generation}/${this.#progress.tries}`) / 2 ** 32
     const after = afterAttempt(this.#progress, answer, {
       generation,
@@ -164,7 +176,7 @@ export class DeliveryQueue {
       logger.warn('a webhook is given up', {
         taskId,
         webhook: id,
-        generation: delivered + 1,
+        generation: this.#posted,
         tries: next.tries,
         failure: next.failure
       })

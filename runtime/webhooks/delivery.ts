@@ -1,5 +1,5 @@
 import type { Task } from '../../machines/protocol/objects.ts'
-import { A2A_JSON, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import { A2A_JSON, NEXT_VERSION, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { WebhookAnswer, WebhookBody, WebhookBodyWriter, WebhookSender } from '../ports/webhook-sender.ts'
@@ -7,7 +7,7 @@ import { backOffMs } from '../primitives/event-loop.ts'
 import type { WebhookProgress, WebhookRow, Scope } from '../store/rows.ts'
 import type { Store, TaskEvent } from '../store/store.ts'
 import { applyEvents, newTaskRecord, projectTask } from '../store/task-record.ts'
-import { loadWholeTask, eventPieces, LARGE_BYTES } from '../streams/task-stream.ts'
+import { loadWholeTask, eventPieces, LARGE_BYTES, toWireEvent } from '../streams/task-stream.ts'
 
 /** Dependencies of a delivery. */
 export interface DeliveryServices {
@@ -74,7 +74,8 @@ async function bodyOf(
   { version, id }: WebhookRow,
   event: TaskEvent
 ): Promise<WebhookBody | { readonly failure: string } | 'gone'> {
-  if (version === PROTOCOL_VERSION) return { type: A2A_JSON, text: JSON.stringify(event.update) }
+  if (version === PROTOCOL_VERSION || version === NEXT_VERSION)
+    return { type: A2A_JSON, text: JSON.stringify(toWireEvent(event, { version, reliable: false })) }
   const write = writings.get(version)
   if (!write) return { failure: `this server does not speak A2A ${version}` }
   const task = await taskAfter(store, scope, event)

@@ -16,7 +16,7 @@ const TROUBLED_MS = 1000
 
 /** A task that may have webhooks. */
 interface WebhookTask {
-  /** Newest committed generation. */
+  /** Generation of the newest committed event. */
   generation: number
   /** By id of the webhook. */
   readonly outlets: Map<string, DeliveryQueue>
@@ -77,7 +77,7 @@ export class Webhooks {
     return this.#isReading || this.#tasks.has(taskId)
   }
 
-  /** Sets the newest committed generation of a task. */
+  /** Sets the generation of a task's newest committed event. */
   advance(taskId: string, generation: number): void {
     const task = this.#taskOf(taskId)
     task.generation = Math.max(task.generation, generation)

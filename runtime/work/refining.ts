@@ -21,6 +21,7 @@ import { type GeneratorArguments, type Step, toolsOf } from '../authoring/work-a
 import { taskIdOf, hostOf, actorPathOf } from '../commits/actor-host.ts'
 import { checkArgument, checkOptions, functionFor, withMembers } from '../primitives/options.ts'
 import { assign, promiseLogic, setup } from '../xstate/library.ts'
+import { noteWrittenLogic } from '../xstate/state-nodes.ts'
 import { Replay, RunJournal, Steps } from './journal.ts'
 
 /** Content of a refinement. It has no name, because it keeps the name of its original. */
@@ -158,7 +159,7 @@ export function fromPromise<Output, Input = undefined>(
       if (!signal.aborted) steps.end()
     }
   })
-  return {
+  const withSteps: PromiseActorLogic<Output, Input> = {
     ...logic,
     getInitialSnapshot: (scope, input) => {
       const { self, system } = scope
@@ -173,6 +174,7 @@ export function fromPromise<Output, Input = undefined>(
       return persisted
     }
   }
+  return noteWrittenLogic(withSteps, create)
 }
 
 /** Input of the chart that finds an artifact. */
@@ -219,7 +221,7 @@ export function artifactToRefine(
 export function artifactToRefine(options: RefiningOptions = {}): AnyActorLogic {
   checkRefining(options)
   const { optional = false } = options
-  return setup({
+  const logic = setup({
     types: {
       context: typed<RefiningContext>(),
       events: typed<MessageReceived>(),
@@ -260,6 +262,7 @@ export function artifactToRefine(options: RefiningOptions = {}): AnyActorLogic {
     },
     output: ({ context: { found } }) => found
   })
+  return noteWrittenLogic(logic, options)
 }
 
 function checkRefining(options: RefiningOptions): void {

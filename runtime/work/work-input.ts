@@ -18,7 +18,7 @@ import type { Turn } from '../commits/commit-pipeline.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
-import type { ContextKey, JournalRow, TaskSize } from '../store/store.ts'
+import { isOpeningMessage, type ContextKey, type JournalRow, type TaskSize } from '../store/store.ts'
 import { tooLarge, type TaskLoads, type WorkLoads } from './task-loads.ts'
 
 /** How many of the context's newest tasks are searched for artifacts if a message refers to none. */
@@ -113,7 +113,7 @@ export async function loadWorkInput(
     store.readTaskMessages(key, taskId, 0, 1)
   ])
   // A later message is not the one that opened the task.
-  if (!stored || !first || Number(first.generation) > 0)
+  if (!stored || !first || !isOpeningMessage(first))
     throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
   const { message } = first
   const { contextId } = key

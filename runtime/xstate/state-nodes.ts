@@ -49,3 +49,17 @@ export function writtenGuard(guard: unknown): unknown {
 export function noteWrittenGuard(guard: object, written: unknown): void {
   guards.set(guard, { guard: written })
 }
+
+/** By the logic of an actor, what the author gave to the function that made it. */
+const logics = new PrivateProperty<object, readonly unknown[]>(Symbol.for('taskchart.logic.1'))
+
+/** What an author gave to the function of taskchart that made this logic or work; `undefined` if none made it. */
+export function writtenLogic(logic: object): readonly unknown[] | undefined {
+  return logics.get(logic)
+}
+
+/** Notes what the author gave to the function that makes this logic, whose closure hides it. */
+export function noteWrittenLogic<Logic extends object>(logic: Logic, ...given: readonly unknown[]): Logic {
+  logics.set(logic, given)
+  return logic
+}

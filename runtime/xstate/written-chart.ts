@@ -20,6 +20,9 @@ export interface WrittenChart {
   readonly id: string
   /** The first context; a function of the input if the author wrote one. */
   readonly context: unknown
+  /** The output and the options of the chart, as written. */
+  readonly output: unknown
+  readonly options: unknown
   readonly root: WrittenState
   /** All states, parents before their children. */
   readonly states: readonly WrittenState[]
@@ -40,6 +43,10 @@ export interface WrittenState {
   readonly states: readonly WrittenState[]
   /** The initial states of a compound state; those that a history state enters without history. */
   readonly initial: readonly WrittenState[]
+  /** The actions of the way into the initial state. */
+  readonly initialActions: readonly WrittenAction[]
+  /** The output of a final state, as written. */
+  readonly output: unknown
   readonly history: 'shallow' | 'deep' | undefined
   /** The target of a history state, as written. */
   readonly historyTarget: unknown
@@ -89,6 +96,8 @@ export type WrittenGuard =
 export interface WrittenAction {
   readonly kind: 'named' | 'own' | 'inline'
   readonly name: string
+  /** The action itself, with its params. */
+  readonly written: unknown
 }
 
 /** An actor that a state invokes. */
@@ -98,6 +107,8 @@ export interface WrittenActor {
   readonly hasOwnId: boolean
   /** The name of its logic; none if that is written inline. */
   readonly src: string | undefined
+  /** All that its state says of it, with its input, and its logic if that is written inline. */
+  readonly written: unknown
   readonly onDone: readonly WrittenTransition[]
   readonly onError: readonly WrittenTransition[]
   readonly onSnapshot: readonly WrittenTransition[]
@@ -119,6 +130,8 @@ export function writtenChart(machine: AnyStateMachine): WrittenChart {
   const chart: WrittenChart = {
     id,
     context: config.context as unknown,
+    output: config.output as unknown,
+    options: config.options,
     root: at(root),
     states: all,
     transitions: all.flatMap(({ transitions }) => transitions)
@@ -157,6 +170,8 @@ function draftOf(node: AnyStateNode, parent: WrittenState | undefined): Draft {
     parent,
     states: [],
     initial: [],
+    initialActions: type === 'compound' ? readActions(node.initial.actions) : [],
+    output: config.output,
     history: type === 'history' ? (history === 'deep' ? 'deep' : 'shallow') : undefined,
     historyTarget: (config as { readonly target?: unknown }).target,
     tags,
@@ -177,12 +192,14 @@ function connect(state: Draft, node: AnyStateNode, at: (node: AnyStateNode) => W
   state.transitions = transitionsOf(node).map(transition => transitionOf(transition, at))
   const { route } = node.config as { readonly route?: Partial<AnyTransitionDefinition> }
   if (route) state.route = bodyOf(route, writtenGuard(route.guard), at)
-  state.invoke = node.invoke.map(({ id, src }): WrittenActor => {
+  const invoked: readonly unknown[] = [node.config.invoke ?? []].flat()
+  state.invoke = node.invoke.map(({ id, src }, i): WrittenActor => {
     const on = (type: string) => state.transitions.filter(({ event }) => event === type)
     return {
       id,
       hasOwnId: !isMadeUp(id),
       src: isMadeUp(src as string) ? undefined : (src as string),
+      written: invoked[i],
       onDone: on(doneType(id)),
       onError: on(errorType(id)),
       onSnapshot: on(snapshotType(id))
@@ -285,8 +302,9 @@ export function readActions(actions: unknown): WrittenAction[] {
 }
 
 function readAction(action: unknown): WrittenAction {
-  if (typeof action === 'string') return { kind: 'named', name: action }
+  if (typeof action === 'string') return { kind: 'named', name: action, written: action }
   const { type, name } = Object(action) as { type?: unknown; name?: unknown }
-  if (typeof type === 'string') return { kind: isOwnName(type) ? 'own' : 'named', name: writtenName(type) }
-  return { kind: 'inline', name: typeof name === 'string' && !HOLDERS.has(name) ? name : '' }
+  if (typeof type === 'string')
+    return { kind: isOwnName(type) ? 'own' : 'named', name: writtenName(type), written: action }
+  return { kind: 'inline', name: typeof name === 'string' && !HOLDERS.has(name) ? name : '', written: action }
 }

@@ -265,8 +265,8 @@ export const adapterFaults: readonly Fault[] = [
   {
     name: 'a client resumes one generation too late',
     file: REQUESTS,
-    find: 'this.#generation > 0 ? { afterGeneration: this.#generation } : {}',
-    replace: 'this.#generation > 0 ? { afterGeneration: this.#generation + 1 } : {}'
+    find: 'cursor === undefined ? {} : { afterGeneration: cursor }',
+    replace: 'cursor === undefined ? {} : { afterGeneration: cursor + 1 }'
   },
   {
     name: 'a client resends a message that may be processed twice',
@@ -334,6 +334,27 @@ export const adapterFaults: readonly Fault[] = [
     unit: 'test/adapters/storage/storage.test.ts',
     find: 'Object.assign(task, { state, time, statusAt: generation })',
     replace: 'Object.assign(task, { state, time })'
+  },
+  {
+    name: 'a row is missing in the file, and nobody finds that',
+    file: 'adapters/storage/read/task-reader.ts',
+    unit: 'test/adapters/storage/storage.test.ts',
+    find: 'if (count > 0) checkCount(',
+    replace: 'if (count < 0) checkCount('
+  },
+  {
+    name: 'a row is missing in the database, and nobody finds that',
+    file: 'adapters/postgres/read/reads.ts',
+    unit: 'test/adapters/postgres/postgres.test.ts',
+    find: 'if (count > 0) {',
+    replace: 'if (count < 0) {'
+  },
+  {
+    name: 'a row of a whole task is missing, and nobody finds that',
+    file: 'adapters/rows/commit-rows.ts',
+    unit: 'test/adapters/storage/storage.test.ts',
+    find: 'if (found < count) throw',
+    replace: 'if (found < 0) throw'
   },
   {
     name: 'the file stores no journal',

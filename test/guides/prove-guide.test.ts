@@ -57,7 +57,7 @@ await t.test("the guide's bugs pass the tests of every transition, and are found
     code: 0,
     stdout: / 0 failed\n/
   })
-  t.match(await prove('refund.ts'), { code: 3, stdout: proof, stderr: '' })
+  t.match(await prove('refund.ts'), { code: 10, stdout: proof, stderr: '' })
   t.match(await prove('refund.ts', '--only', 'at most once'), {
     code: 0,
     stdout: /^Refunds: 9 configurations, all, opened by "a refund"\nproved {5}the bank pays at most once\n$/
@@ -108,20 +108,23 @@ await t.test('the command says what may be false, what is unknown, and why', asy
   )
   const price = await prove('price.js', '--only', 'is')
   t.match(price, {
-    code: 3,
+    code: 10,
     stdout:
       /possible {3}only an error is dear, if not isCheap\n[\s\S]*price ends with "done" \(if not isCheap\)[\s\S]*No case gives results of price, so guards hold both ways from there\.\n$/
   })
   t.match(await prove('price.js', '--only', 'knows'), {
-    code: 4,
+    code: 11,
     stdout: /unknown {4}it knows: it reads the context, which depends on data that no case gives\n/
   })
   t.match(await prove('moody.js', '--only', 'bad'), {
-    code: 4,
+    code: 11,
     stdout: /possible {3}it is never bad, but the real chart walks differently\n/
   })
   t.match(await prove('refund.ts', '--limit', '1'), { stdout: /, not all, / })
-  t.match(await prove('price.js', '--only', 'cheap'), { code: 4, stdout: /possible {3}nothing is cheap, if isCheap\n/ })
+  t.match(await prove('price.js', '--only', 'cheap'), {
+    code: 11,
+    stdout: /possible {3}nothing is cheap, if isCheap\n/
+  })
   t.match(await prove('over.js'), { code: 0, stdout: /^Over: 1 configuration, all, opened by "start"\nproved / })
   const tap = await prove('price.js', '--tap')
   t.match(
@@ -156,7 +159,7 @@ await t.test("the model for SPIN goes to stdout, or to a file that is not the us
     stderr: 'taskchart: over.js exists and was not written by this command. Move it away, or give another FILE.\n'
   })
   t.match(await prove('refund.ts', '--promela', '--limit', '1'), {
-    code: 4,
+    code: 11,
     stderr: /Refunds, of refund\.ts, cannot be written as a model: there are more than 1 configurations\./
   })
   t.match(await prove('price.js', '--promela'), { stdout: /No case gives results of price/ })

@@ -170,7 +170,12 @@ await t.test('an event after a terminal status is found, in the same turn and in
 await t.test('messages of a client are no updates', t => {
   const { tells, log } = watching({ silent: never(told()) })
   tells([
-    { message: { messageId: 'm1', role: 'ROLE_USER', parts: [] }, taskId: 't1', generation: 1 } as unknown as TaskEvent
+    {
+      message: { messageId: 'm1', role: 'ROLE_USER', parts: [] },
+      taskId: 't1',
+      generation: 1,
+      isNumbered: true
+    } as unknown as TaskEvent
   ])
   t.strictSame(log, [])
   t.end()
@@ -200,7 +205,7 @@ await t.test('what is told while earlier events are read waits for them', async 
 })
 
 await t.test('nothing is said of a task whose earlier events are lost, too many, or cannot be read', async t => {
-  const lost = watching(ONCE, () => Promise.resolve(eventsOf('SUBMITTED')))
+  const lost = watching(ONCE, () => Promise.resolve(eventsOf('artifact', 't1', 2)))
   lost.tells(eventsOf('artifact artifact', 't1', 4))
   await rest()
   const many = watching(ONCE)

@@ -4,11 +4,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
+import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { inputRequired } from '../../runtime/authoring/questions.ts'
 import { text, textOf } from '../../runtime/authoring/words.ts'
 import type { Runtime } from '../../runtime/runtime-options.ts'
-import { closed, collect, reaches, say, start, taskIn, withGenerations } from '../fixtures/runtime/runtime-helpers.ts'
+import {
+  closed,
+  collect,
+  generationOf,
+  reaches,
+  say,
+  start,
+  taskIn,
+  withGenerations
+} from '../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
 const HOUR = 60 * 60 * 1000
@@ -115,7 +125,7 @@ await t.test('after a restart a resent message is not processed again, and a str
   await live(work, async runtime => {
     const events = await collect(runtime.sendStreamingMessage(first, withGenerations))
     taskId = taskIn(events[0]).id
-    told = events.length
+    told = Number(generationOf(events.at(-1) as StreamResponse))
   })
   await live(work, async runtime => {
     t.equal(taskIn(await runtime.sendMessage(first, withGenerations)).id, taskId)

@@ -31,9 +31,9 @@ import {
   refined,
   setupNegotiation,
   setupWork,
-  type RuntimeOptions,
   type WorkArguments
 } from '../../runtime/index.ts'
+import type { NodeRuntimeOptions } from '../../runtime/runtime-options.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { checkOptions, kindOf, closestName } from '../../runtime/primitives/options.ts'
 import { findArtifactToRefine } from '../../runtime/work/refining.ts'
@@ -218,7 +218,7 @@ await t.test('every function refuses an unknown option, and suggests the closest
 })
 
 await t.test('an option of a runtime refuses a value of another type, with what to write', async t => {
-  const wanted: Record<keyof RuntimeOptions, [wrong: unknown, message: RegExp]> = {
+  const wanted: Record<keyof NodeRuntimeOptions, [wrong: unknown, message: RegExp]> = {
     agent: [
       { card: { name: 'A' }, work: echo },
       /^agent has to be what defineAgent gives: createRuntime\(\{ agent: defineAgent\(\{ card, work \}\) \}\), not an object\.$/
@@ -230,6 +230,7 @@ await t.test('an option of a runtime refuses a value of another type, with what 
     limits: [5, /^limits has to be an object such as/],
     retention: [[], /^retention has to be an object .* not a list\.$/],
     deduplicate: ['yes', /^deduplicate has to be true or false, not a string\.$/],
+    versions: [['1.1'], /^versions has to be \['1\.0'\] or \['1\.0', '1\.1'\], not a list\.$/],
     authenticate: ['key', /^authenticate has to be a function/],
     authorize: [true, /^authorize has to be a function/],
     tenants: [['acme'], /^tenants has to be an object/],

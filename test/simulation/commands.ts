@@ -240,6 +240,7 @@ function answer(
   const taskId = taskOf(world, client, which)
   const message = messageOf(world, from, `answer ${world.sent.length}`, { taskId })
   const isRefused = match === 'wrong'
+  const conditions = conditionsOf(world, from, taskId, match)
   const codes = [
     'UnsupportedOperation',
     ...(match === 'any' ? [] : ['TaskGenerationMismatch']),
@@ -248,8 +249,8 @@ function answer(
   deliver(
     from,
     message,
-    { codes, message, taskId, isRefused },
-    conditionsOf(world, from, taskId, match),
+    { codes, message, taskId, isRefused, ifGeneration: conditions.ifGenerationMatch },
+    conditions,
     isStream,
     false
   )

@@ -1,6 +1,6 @@
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Journal } from './journal.ts'
-import type { Ledger } from './ledger.ts'
+import { entriesOf, type Ledger } from './ledger.ts'
 import type { Violations } from './violations.ts'
 
 interface Frame {
@@ -60,7 +60,8 @@ export class FrameTap {
     const { id, taskId = id, metadata } = result.task ?? result.statusUpdate ?? result.artifactUpdate ?? {}
     const generation = metadata?.[RELIABILITY_EXTENSION]?.generation
     if (taskId === undefined || generation === undefined) return
-    const written = this.#ledger.tasks.get(taskId)?.events.length ?? 0
+    const task = this.#ledger.tasks.get(taskId)
+    const written = task ? entriesOf(task) : 0
     if (generation > written)
       this.#violations.add(
         `I4: on ${this.#name} generation ${generation} of ${taskId} is told, and ${written} are written: ${text}`

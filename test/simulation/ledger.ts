@@ -5,6 +5,7 @@ import {
   contextName,
   type Commit,
   type ContextKey,
+  generationOf,
   type MessageRow,
   type TaskEvent,
   type TaskRow
@@ -17,7 +18,8 @@ export interface LedgerTask {
   readonly taskId: string
   readonly key: ContextKey
   readonly events: TaskEvent[]
-  readonly messages: (MessageRow & { readonly generation: number })[]
+  /** `met`: how many events it had when the message came. */
+  readonly messages: (MessageRow & { readonly generation: number; readonly met: number })[]
   state: TaskState | undefined
   /** The time of its newest status. */
   statusTime: string
@@ -26,6 +28,11 @@ export interface LedgerTask {
 }
 
 const RULES = new Monitor(UPDATE_RULES)
+
+/** How many entries the log of a task has, events and messages together: the generation of the newest. */
+export function entriesOf({ events, messages }: LedgerTask): number {
+  return events.length + messages.length
+}
 
 /** What became of every commit: the truth that everything else is held against. */
 export class Ledger {
@@ -48,7 +55,11 @@ export class Ledger {
       const task = this.#task(key, entry.taskId)
       if (ended.has(task))
         this.#violations.add(`I2: ${entry.taskId} had ended, and ${JSON.stringify(entry)} was written`)
-      if ('message' in entry) task.messages.push({ ...entry, generation: entry.generation ?? -1 })
+      const generation = generationOf(entry) ?? NaN
+      const before = entriesOf(task)
+      if (generation !== before + 1)
+        this.#violations.add(`I3: ${entry.taskId} has ${before} entries, and then one of generation ${generation}`)
+      if ('message' in entry) task.messages.push({ ...entry, generation, met: task.events.length })
       else this.#happened(task, entry)
     }
     for (const row of tasks) this.#changed(this.#task(key, row.taskId), row, ended)
@@ -80,9 +91,7 @@ export class Ledger {
   }
 
   #happened(task: LedgerTask, event: TaskEvent): void {
-    const { taskId, generation, update } = event
-    if (generation !== task.events.length + 1)
-      this.#violations.add(`I3: ${taskId} has ${task.events.length} events, and then one of generation ${generation}`)
+    const { taskId, update } = event
     const next = 'statusUpdate' in update ? update.statusUpdate.status.state : undefined
     if (!mayFollow(task.state, next))
       this.#violations.add(`I5: ${taskId} goes from ${task.state} to ${next ?? 'an artifact'}`)
@@ -107,8 +116,8 @@ export class Ledger {
 
   #changed(task: LedgerTask, { taskId, state, generation, snapshot }: TaskRow, ended: ReadonlySet<LedgerTask>): void {
     if (ended.has(task)) this.#violations.add(`I2: ${taskId} had ended, and its row was written`)
-    if (generation !== task.events.length)
-      this.#violations.add(`I3: the row of ${taskId} says generation ${generation} of ${task.events.length}`)
+    if (generation !== entriesOf(task))
+      this.#violations.add(`I3: the row of ${taskId} says generation ${generation} of ${entriesOf(task)}`)
     if (state !== task.state) this.#violations.add(`I17: the row of ${taskId} says ${state}, its events ${task.state}`)
     if ((snapshot === undefined) !== isTerminal(state))
       this.#violations.add(`I17: ${taskId} is ${state} and has ${snapshot === undefined ? 'no' : 'a'} snapshot`)

@@ -2,7 +2,8 @@ import type { ClientSocket } from '../../adapters/client/transports/websocket/cl
 import { methodsOf } from '../../adapters/json-rpc/dispatch.ts'
 import { Connection } from '../../adapters/websocket/connection.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { accepted, createRuntime, defineAgent, rejected, reply, textOf, type Runtime } from '../../runtime/index.ts'
+import { accepted, defineAgent, rejected, reply, textOf, type Runtime } from '../../runtime/index.ts'
+import { createNode } from '../../runtime/runtime.ts'
 import type { Cluster } from '../../runtime/operations/cluster.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Ids } from '../../runtime/ports/ids.ts'
@@ -71,7 +72,7 @@ export class Life {
       if (!EXPECTED.includes(message))
         violations.add(`the runtime says: ${message} ${error instanceof Error ? error.stack : JSON.stringify(details)}`)
     }
-    this.runtime = createRuntime({
+    this.runtime = createNode({
       agent: defineAgent({
         card: { name: 'Simulated' },
         work: works[config.work],

@@ -51,8 +51,8 @@ export function courseOf(
     const event = told[events.length]
     return event ? brief(event) : ''
   }
-  const take = (generation: (met: number) => boolean) => {
-    const index = left.findIndex(message => generation(message.generation))
+  const take = (wanted: (met: number) => boolean) => {
+    const index = left.findIndex(({ met }) => wanted(met))
     return index < 0 ? undefined : left.splice(index, 1)[0]
   }
   const end = (waits: boolean): Course => ({ events, waits, notBefore })
@@ -123,7 +123,7 @@ export function seenAt({ events }: LedgerTask, generation: number): string {
   let status = ''
   let state: TaskState | undefined
   const artifacts = new Map<string, string[]>()
-  for (const { update } of events.slice(0, generation)) {
+  for (const { update } of events.filter(event => event.generation <= generation)) {
     if ('statusUpdate' in update) {
       state = update.statusUpdate.status.state
       status = statusText(update.statusUpdate.status)

@@ -14,6 +14,8 @@ export interface Expectation {
   readonly message?: Message
   /** For streams: after which generation of the task they are to begin, if not with the task itself. */
   readonly after?: number
+  /** The generation that the task has to have, or it is refused. */
+  readonly ifGeneration?: number | undefined
   /** Whether it has to be refused. */
   readonly isRefused?: boolean
   /** Whether tasks come with their artifacts. */
@@ -47,6 +49,8 @@ export class Requests {
     readonly request: Request
     readonly taskId: string
     readonly generation: number
+    /** Where the stream was before. */
+    readonly after: number
     readonly event: StreamResponse
   }[] = []
   readonly #seen = new Map<string, Map<string, number>>()
@@ -118,13 +122,14 @@ export class Requests {
     } else {
       const { taskId, metadata } = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate
       const generation = generationOf(metadata)
-      if (typeof heard !== 'object' || taskId !== heard.taskId || generation !== heard.generation + 1) {
+      if (typeof heard !== 'object' || taskId !== heard.taskId || generation <= heard.generation) {
         violations.add(
           `I3: on the stream of ${request.number} (${request.what}) generation ${generation} of ${taskId} comes after ${JSON.stringify(heard)}`
         )
       }
+      const after = typeof heard === 'object' ? heard.generation : 0
       request.heard = { taskId, generation }
-      this.streamed.push({ request, taskId, generation, event })
+      this.streamed.push({ request, taskId, generation, after, event })
       this.#note(request.principal, taskId, generation)
     }
   }

@@ -1,6 +1,6 @@
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { textOf } from '../../runtime/authoring/words.ts'
-import type { LedgerTask } from './ledger.ts'
+import { entriesOf, type LedgerTask } from './ledger.ts'
 import { brief, courseOf, departureFrom, seenAt, seenOf, type Circumstances } from './reference-model.ts'
 import { codeOf, type Request } from './requests.ts'
 import type { World } from './world.ts'
@@ -81,7 +81,7 @@ function judgeRequest(
   if (typeof heard === 'object') {
     const { events } = ledger.tasks.get(heard.taskId) ?? { events: [] }
     const states = events
-      .slice(0, heard.generation)
+      .filter(({ generation }) => generation <= heard.generation)
       .flatMap(({ update }) => ('statusUpdate' in update ? [update.statusUpdate.status.state] : []))
     const state = states.at(-1)
     const isAtEnd =
@@ -92,16 +92,20 @@ function judgeRequest(
   const taskId = taskOf(request)
   if (!message || taskId === undefined) return
   const rows = ledger.tasks.get(taskId)?.messages ?? []
-  if (!rows.some(row => row.message.messageId === message.messageId && textOf(row.message) === textOf(message)))
-    violations.add(`I1: ${message.messageId} was acknowledged with ${taskId}, and is lost`)
+  const row = rows.find(row => row.message.messageId === message.messageId && textOf(row.message) === textOf(message))
+  if (!row) violations.add(`I1: ${message.messageId} was acknowledged with ${taskId}, and is lost`)
+  // A message with a condition is the next entry after the one that its client had seen.
+  const { ifGeneration } = request
+  if (row && ifGeneration !== undefined && row.generation !== ifGeneration + 1 && !repeated.has(message.messageId))
+    violations.add(`I10: ${message.messageId} was for generation ${ifGeneration}, and has ${row.generation}`)
 }
 
 /** In a quiet world every task waits or has ended, so that only streams are open, and they have told all. */
 function judgePending({ ledger, violations }: World, { number, what, heard }: Request): void {
   if (typeof heard !== 'object') return violations.add(`I11: request ${number} (${what}) gets no answer`)
-  const { length } = ledger.tasks.get(heard.taskId)?.events ?? []
-  if (heard.generation !== length)
-    violations.add(`I3: the stream of ${number} (${what}) stays at generation ${heard.generation} of ${length}`)
+  const newest = ledger.tasks.get(heard.taskId)?.events.at(-1)?.generation ?? 0
+  if (heard.generation < newest)
+    violations.add(`I3: the stream of ${number} (${what}) stays at generation ${heard.generation} of ${newest}`)
 }
 
 /** The task with which a message was acknowledged. */
@@ -118,10 +122,8 @@ function judgeSights({ requests, ledger, violations }: World): void {
       violations.add(
         `I10: request ${request.number} (${request.what}) sees ${task.id}, which ${truth ? 'is not its own' : 'does not exist'}`
       )
-    else if (generation > truth.events.length)
-      violations.add(
-        `I4: request ${request.number} sees ${task.id} at generation ${generation} of ${truth.events.length}`
-      )
+    else if (generation > entriesOf(truth))
+      violations.add(`I4: request ${request.number} sees ${task.id} at generation ${generation} of ${entriesOf(truth)}`)
     else {
       const [is, seen] = [seenAt(truth, generation), seenOf(task)]
       if (request.isBrief ? JSON.parse(is)[0] !== JSON.parse(seen)[0] : is !== seen)
@@ -129,17 +131,22 @@ function judgeSights({ requests, ledger, violations }: World): void {
           `request ${request.number} (${request.what}) sees ${task.id} at ${generation} as ${seen}, and it was ${is}`
         )
       const met = truth.messages
-        .filter(message => message.generation < generation)
+        .filter(message => message.generation <= generation)
         .map(({ message }) => message.messageId)
       const shown = (task.history ?? []).filter(({ role }) => role === 'ROLE_USER').map(({ messageId }) => messageId)
-      if (!request.isBrief && met.some((messageId, index) => shown[index] !== messageId))
+      if (!request.isBrief && met.join() !== shown.join())
         violations.add(
           `I1: request ${request.number} (${request.what}) sees ${task.id} at ${generation} with ${shown.join()} and not ${met.join()}`
         )
     }
   }
-  for (const { request, taskId, generation, event } of requests.streamed) {
-    const truth = ledger.tasks.get(taskId)?.events[generation - 1]
+  for (const { request, taskId, generation, after, event } of requests.streamed) {
+    const { events = [] } = ledger.tasks.get(taskId) ?? {}
+    const truth = events.find(event => event.generation > after)
+    if (truth && truth.generation < generation)
+      violations.add(
+        `I3: the stream of ${request.number} (${request.what}) goes from ${after} of ${taskId} to ${generation}, and leaves ${truth.generation} out`
+      )
     if (!truth || brief(truth) !== brief({ update: event as never }))
       violations.add(
         `I4: request ${request.number} hears ${JSON.stringify(event)}, which is not event ${generation} of ${taskId}`

@@ -9,7 +9,7 @@ import type { WorldConfig } from './config.ts'
 import { Disk } from './disk.ts'
 import { FrameTap } from './frame-tap.ts'
 import { Journal } from './journal.ts'
-import { Ledger } from './ledger.ts'
+import { entriesOf, Ledger } from './ledger.ts'
 import { OneProcess, type OneProcessServices } from './one-process.ts'
 import { Outside } from './outside.ts'
 import type { Processes } from './processes.ts'
@@ -182,7 +182,7 @@ export class World {
 
   /** Changes with everything that matters: while it stays as it is, all is quiet. */
   get progress(): string {
-    const generations = [...this.ledger.tasks.values()].map(({ events }) => events.length)
+    const generations = [...this.ledger.tasks.values()].map(entriesOf)
     return [this.pending.length, this.#processes.progress, this.#ids, ...generations].join()
   }
 

@@ -1,7 +1,7 @@
 import { isInterrupted, isTerminal, stateText } from '../../../machines/protocol/states.ts'
 import { textOf } from '../../../runtime/index.ts'
 import { type Logger, redactedText } from '../../../runtime/ports/logger.ts'
-import type { Commit } from '../../../runtime/store/store.ts'
+import { isOpeningMessage, type Commit } from '../../../runtime/store/store.ts'
 import type { Observer } from '../../../runtime/telemetry-port.ts'
 import type { Output } from '../command.ts'
 import { paintState } from '../text/format.ts'
@@ -41,8 +41,7 @@ export class ConsoleTaskLog implements Observer {
 
   committed({ atMs, tasks, log }: Commit): void {
     for (const entry of log) {
-      if ('message' in entry && entry.generation === 0 && entry.taskId !== undefined)
-        this.#open(entry.taskId, atMs, redactedText(oneLine(textOf(entry.message))))
+      if (isOpeningMessage(entry)) this.#open(entry.taskId, atMs, redactedText(oneLine(textOf(entry.message))))
     }
     for (const { taskId, state } of tasks) {
       // A task has a row in each commit that changes it; it rests only once in each of these states.

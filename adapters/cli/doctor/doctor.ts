@@ -9,7 +9,7 @@ import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { databaseNameOf } from '../db.ts'
 import { loadAgent, nodeReader } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
-import { ACCESS_HELP, ACCESS_OPTIONS, accessOption, ENVIRONMENT_HELP, readAccess } from '../talk/agent-connection.ts'
+import { ACCESS_HELP, ACCESS_OPTIONS, callOption, ENVIRONMENT_HELP, readAccess } from '../talk/agent-connection.ts'
 import { oneLine, plain, type Style, styleText } from '../text/terminal.ts'
 import {
   agentFinding,
@@ -49,7 +49,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   } = readOptions(args, OPTIONS)
   if (others[0] !== undefined) throw usageError(`${JSON.stringify(others[0])} is one argument too many.`)
   const { db, text } = values
-  const option = text === undefined ? accessOption(values) : '--text'
+  const option = text === undefined ? callOption(values) : '--text'
   const about = manifest()
   const isRemote = target !== undefined && isUrl(target)
   if (isRemote) refusePassword(target)

@@ -7,7 +7,7 @@ import { fetchCard } from '../../client/card/discovery.ts'
 import { collectOddities } from '../../client/warnings.ts'
 import { EXIT, type Io } from '../command.ts'
 import { aboutKey, connectTo, withAgent, type AgentPlace } from '../talk/agent-connection.ts'
-import { exitCode, note, nothingYet } from '../talk/follow.ts'
+import { exitStatus, note, nothingYet } from '../talk/follow.ts'
 import { messageText } from '../talk/results.ts'
 import { oneLine } from '../text/terminal.ts'
 import { clockFinding, type CheckResult, installIn, timeLimited } from './checks.ts'
@@ -209,7 +209,7 @@ async function messageFinding(
   const answer = task ? `task ${oneLine(task.id)}, which is ${stateText(task.state)}` : 'a message'
   const questionText = question ? `: ${oneLine(messageText(question))}` : ''
   return {
-    status: exitCode(task?.state) === EXIT.unsuccessful ? 'wrong' : 'ok',
+    status: exitStatus(task?.state) === EXIT.unsuccessful ? 'wrong' : 'ok',
     what: `the message was answered with ${answer} (${countText(events)})${questionText}`
   }
 }

@@ -1,3 +1,4 @@
+import { NATIVE_VERSIONS, type NativeVersion, PROTOCOL_VERSION } from '../../../machines/protocol/versions.ts'
 import type { Authenticate, Authorize } from '../../../runtime/access/authentication.ts'
 import type { SignCard } from '../../../runtime/index.ts'
 import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
@@ -25,6 +26,7 @@ const OPTIONS = {
   origin: { type: 'string', multiple: true },
   'card-key': { type: 'string' },
   'card-jku': { type: 'string' },
+  versions: { type: 'string' },
   legacy: { type: 'boolean', default: false },
   'legacy-websocket': { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
@@ -49,6 +51,7 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free po
                   several times
   --card-key FILE  sign the card with this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
   --card-jku URL  the URL of the public key, written into the signature
+  --versions LIST  the versions of A2A: 1.0 (the default), or 1.0,1.1. 1.1 is a draft: what it adds may change
   --legacy        also speak A2A 0.3 and 0.1; needs the package @a2a-js/sdk
   --legacy-websocket  with --legacy: list WebSocket in cards of A2A 0.3 too, which does not define it
   --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
@@ -100,6 +103,7 @@ export interface RuntimeSettings {
   readonly signCard?: SignCard
   readonly push?: WebhookSender
   readonly observeProperties?: boolean
+  readonly versions?: readonly NativeVersion[]
 }
 
 /**
@@ -126,6 +130,7 @@ export async function readServeArguments(
     origin = [],
     'card-key': cardKey,
     'card-jku': jku,
+    versions,
     legacy: speaksOlder,
     'legacy-websocket': webSocketInCards,
     db: [db, secondDb] = [],
@@ -163,7 +168,8 @@ export async function readServeArguments(
     ...(hosts && { hosts }),
     ...(origins.length > 0 && { origins }),
     ...(signCard && { signCard }),
-    ...(observeProperties && { observeProperties })
+    ...(observeProperties && { observeProperties }),
+    ...(versions !== undefined && { versions: readVersions(versions) })
   }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
@@ -206,6 +212,14 @@ function checkNames(check: () => unknown): void {
   } catch (cause) {
     throw usageError(`--${(cause as TypeError).message.replace(/^origins/, 'origin')}`)
   }
+}
+
+/** Parses `--versions 1.0,1.1`. Throws a usage error for a version that is not known, and without 1.0. */
+function readVersions(text: string): NativeVersion[] {
+  const names = text.split(',').map(name => name.trim())
+  const versions = NATIVE_VERSIONS.filter(version => names.includes(version))
+  if (versions.includes(PROTOCOL_VERSION) && versions.length === names.length) return versions
+  throw usageError(`--versions takes 1.0 or 1.0,1.1, not ${JSON.stringify(text)}. For A2A 0.3 and 0.1 give --legacy.`)
 }
 
 function readPort(option: string, text: string): number {

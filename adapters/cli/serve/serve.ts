@@ -1,5 +1,5 @@
-import { createRuntime } from '../../../runtime/index.ts'
 import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
+import { createNode } from '../../../runtime/runtime.ts'
 import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspect.ts'
@@ -89,7 +89,7 @@ async function serve(
   const { broken } = opened
   const traced = await registeredTelemetry(logger)
   const runtime = servedRuntime(
-    createRuntime({
+    createNode({
       agent,
       store: opened.store,
       ...(opened.node && { cluster: opened.node }),

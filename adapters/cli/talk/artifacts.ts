@@ -143,6 +143,12 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   'video/webm': '.webm'
 }
 
+/** The media type for the extension of a file, such as `.png`; `undefined` for an unknown one. */
+export function mediaTypeOf(extension: string): string | undefined {
+  const wanted = extension.toLowerCase()
+  return Object.keys(EXTENSIONS).find(type => EXTENSIONS[type] === wanted)
+}
+
 /** Most file systems allow names of 255 bytes; the rest is for an extension and a number. */
 const NAME_BYTES = 200
 

@@ -7,6 +7,7 @@ import { negotiate, type Offer, offerIn } from '../../client/connect.ts'
 import { answerSchemaOf, nameQuestion } from '../../client/messages.ts'
 import { readArguments } from '../arguments.ts'
 import { type Command, EXIT, EXIT_CODES, type Io } from '../command.ts'
+import { failureOf } from '../failures.ts'
 import { chatLine, didYouMean } from '../text/format.ts'
 import { oneLine, styleText, USUAL_COLUMNS } from '../text/terminal.ts'
 import {
@@ -18,7 +19,7 @@ import {
   readAccess,
   withAgent
 } from './agent-connection.ts'
-import { exitCode, isActive, nothingYet, commandPartsOf, showTurn } from './follow.ts'
+import { exitStatus, isActive, nothingYet, commandPartsOf, showTurn } from './follow.ts'
 import { askAnswer, askFields, fieldsOfTerms } from './form.ts'
 import { contextFolder, ContextMemory, type LastContext } from './last-context.ts'
 import type { StreamedEvents } from './results.ts'
@@ -47,10 +48,17 @@ class WordGiven extends Error {
   }
 }
 
+/** The agent of a chat, and what the chat does with its results. */
+interface ChatPlace extends AgentPlace {
+  readonly out: string | undefined
+  /** Whether the exit code is that of the last task's state. */
+  readonly hasExitStatus?: boolean
+}
+
 /** A chat with an agent: reads lines, sends them, and shows what comes back. */
 export class ChatLoop {
   readonly #client: AgentClient
-  readonly #place: AgentPlace & { readonly out: string | undefined }
+  readonly #place: ChatPlace
   readonly #memory: ContextMemory
   readonly #io: Io
   #contextId: string | undefined
@@ -61,12 +69,7 @@ export class ChatLoop {
   readonly #shown = new Set<string>()
   #code: number = EXIT.ok
 
-  constructor(
-    client: AgentClient,
-    place: AgentPlace & { readonly out: string | undefined },
-    memory: ContextMemory,
-    io: Io
-  ) {
+  constructor(client: AgentClient, place: ChatPlace, memory: ContextMemory, io: Io) {
     this.#client = client
     this.#place = place
     this.#memory = memory
@@ -223,7 +226,7 @@ export class ChatLoop {
       watched,
       {
         out,
-        json: false,
+        form: 'text',
         asksBySchema: true,
         stream,
         goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED',
@@ -233,7 +236,7 @@ export class ChatLoop {
       },
       this.#io
     )
-    this.#code = exitCode(watched.task?.state)
+    this.#code = this.#place.hasExitStatus ? exitStatus(watched.task?.state) : EXIT.ok
     this.#offer = watched.task ? undefined : ((watched.message && offerIn(watched.message)) ?? this.#offer)
     if (watched.message && offerIn(watched.message))
       this.#print('/accept, /counter or /decline it, or write a message.')
@@ -284,7 +287,7 @@ export class ChatLoop {
   /** Reports an error, after which the chat continues. */
   #report(error: unknown): void {
     const shown = aboutKey(error, this.#place) as Error
-    this.#code = EXIT.error
+    this.#code = failureOf(shown).exitCode
     this.#print(`${styleText(this.#io.colours.stderr, 'red', 'taskchart:')} ${oneLine(shown.message)}`)
   }
 
@@ -309,7 +312,7 @@ export class ChatLoop {
 /** `taskchart chat`: a chat with an agent at the terminal. */
 export const chatCommand: Command = {
   usage:
-    'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]',
+    'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--exit-status]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Each line is a message. A question that comes with a schema is asked field
 by field. The last context of each URL is remembered, so the next chat continues it: a task that still runs is shown again, and
 a question is asked again. Ctrl-C leaves a running task alone. Ctrl-D, the end of the input, ends the chat.
@@ -321,6 +324,7 @@ ${Object.entries(WORDS)
   --new           begin a new context
   --out DIR       save artifacts in this folder; existing files are never overwritten
 ${ACCESS_HELP}  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
+  --exit-status   exit with 10 if the last task failed, or was rejected or canceled, and with 11 if it waits
 
 ${ENVIRONMENT_HELP}
 Contexts are remembered in taskchart/chats below $XDG_STATE_HOME, by default ~/.local/state. Only you can read these files. They have
@@ -334,7 +338,8 @@ const OPTIONS = {
   new: { type: 'boolean', default: false },
   out: { type: 'string' },
   ...ACCESS_OPTIONS,
-  binding: { type: 'string' }
+  binding: { type: 'string', multiple: true },
+  'exit-status': { type: 'boolean', default: false }
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
@@ -342,8 +347,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     values,
     positionals: [url]
   } = readArguments(args, OPTIONS, ['URL'])
-  const { new: isNew, out, binding } = values
-  const place = { url, out, access: readAccess(values, io.env), binding }
+  const { new: isNew, out, binding, 'exit-status': hasExitStatus } = values
+  const place = { url, out, access: readAccess(values, io.env), bindings: binding, hasExitStatus }
   const memory = new ContextMemory(contextFolder(io.env), url)
   const last = isNew ? undefined : await memory.read()
   return withAgent(place, io, client => new ChatLoop(client, place, memory, io).run(last))

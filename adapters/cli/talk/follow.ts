@@ -1,20 +1,23 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type {
   Artifact,
+  SendMessageResponse,
   StreamResponse,
   TaskArtifactUpdateEvent,
   TaskStatus
 } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
+import { OUTPUT_OPTIONS, type OutputForm } from '../arguments.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
 import { paintState, type PasteLine, formatSendCommand, watchLine } from '../text/format.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
-import { jsonLine, oneLine, formatBytes, USUAL_COLUMNS } from '../text/terminal.ts'
+import { jsonLine, oneLine, formatBytes, thrownText, USUAL_COLUMNS } from '../text/terminal.ts'
 import {
+  aboutKey,
   type CallerAccess,
-  ACCESS_HELP,
-  ACCESS_OPTIONS,
+  CALL_HELP,
+  CALL_OPTIONS,
   type AgentPlace,
   ENVIRONMENT_HELP,
   withAgent
@@ -32,25 +35,36 @@ import {
 /** The options of commands that follow a stream. */
 export const FOLLOW_OPTIONS = {
   out: { type: 'string' },
-  ...ACCESS_OPTIONS,
-  binding: { type: 'string' },
-  json: { type: 'boolean' }
+  ...CALL_OPTIONS,
+  ...OUTPUT_OPTIONS,
+  'exit-status': { type: 'boolean' }
 } as const
 
 /** Their help text. */
 export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; existing files are never overwritten
-${ACCESS_HELP}  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
-  --json          write one line of JSON for each event of the stream, and nothing else, to stdout
+${CALL_HELP}  --exit-status   exit with 10 if the task failed, or was rejected or canceled, and with 11 if it waits
+  --output FORM, -o FORM
+                  text (the default), or json: one document, whatever happens, and nothing else on stdout
+  --stream        with -o json: one line for each event of the stream
+  --json          short for -o json --stream
 
 ${ENVIRONMENT_HELP}`
 
 /** A stream to follow, and what to do with its results. */
 interface Followed extends AgentPlace {
   readonly out: string | undefined
-  readonly json: boolean
+  readonly form: OutputForm
   readonly stream: (client: AgentClient) => AsyncIterable<StreamResponse>
   /** Whether the stream remains open in this state although the task waits for its client. */
   readonly goesOnIn: (state: TaskState) => boolean
+  /** Whether the stream is left in this state, which it would remain open in. Default: in none. */
+  readonly stopsIn?: (state: TaskState) => boolean
+  /** Whether the stream may end while the task works. */
+  readonly isAsync?: boolean
+  /** Whether the exit code is that of the task's state. */
+  readonly hasExitStatus: boolean
+  /** The document of `-o json`, from the task as it is stored. */
+  readonly documentOf: (result: SendMessageResponse) => object
 }
 
 /**
@@ -68,15 +82,22 @@ async function followWith(client: AgentClient, followed: Followed, io: Io): Prom
   try {
     await showTurn(client, watched, { ...followed, waitHint: () => answerHint(watched, followed) }, io)
   } catch (error) {
-    if (!isA2AError(error) || error.code !== 'TaskNotFound') print(watchHint(watched, followed))
-    throw error
+    const isGone = isA2AError(error) && error.code === 'TaskNotFound'
+    const lines = isGone ? [] : watchHint(watched, followed)
+    print(lines)
+    const shown = aboutKey(error, followed)
+    throw lines.length === 0 ? shown : new CommandError(thrownText(shown), { hint: lines.at(-1)?.trim(), cause: shown })
   }
-  print(continueHint(watched, followed))
-  return exitCode(watched.task?.state)
+  const { task } = watched
+  print(task && isActive(task.state) ? watchHint(watched, followed) : continueHint(watched, followed))
+  return followed.hasExitStatus ? exitStatus(task?.state) : EXIT.ok
 }
 
 /** One stream of a connection, and what is done with its events and results. */
-interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
+interface Turn
+  extends
+    Pick<Followed, 'out' | 'form' | 'stream' | 'goesOnIn' | 'stopsIn' | 'isAsync'>,
+    Partial<Pick<Followed, 'documentOf'>> {
   /** The lines about a task that waits while its stream is open. */
   readonly waitHint: () => readonly string[]
   /** Whether the schema of a question is not shown, because a form uses it. */
@@ -115,10 +136,11 @@ async function showStream(
     note(watched, event)
     await turn.noted?.()
     const state = watched.task?.state
-    if (turn.json) stdout.write(jsonLine(event))
+    if (turn.form === 'lines') stdout.write(jsonLine(event))
     const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
     for (const line of progressLines(event, turn.asksBySchema ? 0 : (terminal?.columns ?? USUAL_COLUMNS)))
-      reporter[isProgress ? 'mention' : 'print'](paintState(colours.stderr && !turn.json, line))
+      reporter[isProgress ? 'mention' : 'print'](paintState(colours.stderr && turn.form === 'text', line))
+    if (state && turn.stopsIn?.(state)) return
     if (state && state !== before && turn.goesOnIn(state)) printAll(reporter, turn.waitHint())
   }
 }
@@ -143,9 +165,9 @@ function printAll(reporter: Reporter, lines: readonly string[]): void {
   for (const line of lines) reporter.print(line)
 }
 
-/** With --json every progress line is plain, for programs. */
-function reporterFor(watched: StreamedEvents, { json }: Turn, { stderr: output, terminal, clock }: Io): Reporter {
-  if (!terminal || json) return plainReporter(output)
+/** Beside JSON every progress line is plain, for programs. */
+function reporterFor(watched: StreamedEvents, { form }: Turn, { stderr: output, terminal, clock }: Io): Reporter {
+  if (!terminal || form !== 'text') return plainReporter(output)
   return new LiveLine({ output, terminal, clock, text: elapsedMs => liveText(watched, elapsedMs) })
 }
 
@@ -153,17 +175,31 @@ function reporterFor(watched: StreamedEvents, { json }: Turn, { stderr: output, 
 async function handOver(
   client: AgentClient,
   { task, message, artifacts: known }: StreamedEvents,
-  { out, json, isResult = () => true }: Turn,
+  { out, form, isAsync, documentOf = result => result, isResult = () => true }: Turn,
   io: Io
 ): Promise<void> {
-  if (message) return showResults(messageParts(message), { out, json, savesText: false }, io)
-  if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream without a result.')
-  if (json && out === undefined) return
-  const { artifacts = [] } = await client.getTask({ id: task.id, historyLength: 0 }, { signal: io.signal })
+  const json = form !== 'text'
+  const write = (result: SendMessageResponse) => {
+    if (form === 'json') io.stdout.write(jsonLine(documentOf(result)))
+  }
+  if (message) {
+    await showResults(messageParts(message), { out, json, savesText: false }, io)
+    return write({ message })
+  }
+  if (!task || (isActive(task.state) && !isAsync))
+    throw new CommandError('The agent ended the stream without a result.')
+  if (form === 'lines' && out === undefined) return
+  if (form === 'text' && isActive(task.state)) return
+  const stored = await client.getTask(
+    { id: task.id, ...(form !== 'json' && { historyLength: 0 }) },
+    { signal: io.signal }
+  )
+  const { artifacts = [] } = stored
   const parts = artifacts
     .filter(artifact => isResult(artifact, task.id))
     .flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))
   await showResults(parts, { out, json, savesText: true }, io)
+  write({ task: stored })
 }
 
 /** Whether work continues: the task neither has ended nor waits. */
@@ -171,10 +207,11 @@ export function isActive(state: TaskState): boolean {
   return !isPause(state)
 }
 
-/** The exit code for a task in this state; without a task, the agent has answered. */
-export function exitCode(state: TaskState | undefined): number {
+/** The exit code of `--exit-status` for a task in this state; without a task, the agent has answered. */
+export function exitStatus(state: TaskState | undefined): number {
   if (state === undefined || state === 'TASK_STATE_COMPLETED') return EXIT.ok
-  return isInterrupted(state) ? EXIT.waiting : EXIT.unsuccessful
+  if (isInterrupted(state)) return EXIT.waiting
+  return isTerminal(state) ? EXIT.unsuccessful : EXIT.ok
 }
 
 export function nothingYet(): StreamedEvents {
@@ -233,7 +270,9 @@ interface HintTarget {
   readonly url: string
   readonly out: string | undefined
   readonly access: CallerAccess
-  readonly binding?: string | undefined
+  readonly bindings?: readonly string[] | undefined
+  readonly version?: string | undefined
+  readonly parameters?: Readonly<Record<string, string>> | undefined
 }
 
 /** Lines that show how to answer a task that waits for its client. */
@@ -276,16 +315,22 @@ function standing(state: TaskState): string {
 export function commandPartsOf({
   url,
   out,
-  binding,
+  bindings,
+  version,
+  parameters = {},
   access: { headers = {}, credentials, credentialOrigins }
 }: HintTarget): PasteLine {
+  const isGiven = credentials !== undefined && !credentials.onlyIfAsked
   return {
     url,
     out,
-    binding,
+    bindings,
+    version,
     credentialOrigins,
     headers: Object.keys(headers),
-    needsKey: credentials !== undefined && !credentials.onlyIfAsked
+    parameters: Object.keys(parameters),
+    needsKey: isGiven && credentials.apiKey !== undefined,
+    needsToken: isGiven && credentials.bearer !== undefined
   }
 }
 

@@ -4,18 +4,18 @@ import type { AgentClient } from '../../client/agent-client.ts'
 import { stateOf } from '../../client/requests.ts'
 import { delay } from '../../client/retries/request-retry.ts'
 import { isUnsupported } from '../../client/state/followed-task.ts'
-import { readArguments } from '../arguments.ts'
+import { readOptions, readOutput, readPositionals } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
-import { readAccess } from './agent-connection.ts'
+import { readPlaceOfAgent, withinTimeout } from './agent-connection.ts'
 import { followTask, isActive, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart watch`: shows the events of a task until it ends, and saves its results. */
 export const watchCommand: Command = {
-  usage:
-    'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--json]',
-  details: `URL is the agent's ws: URL, or the http: URL of its card; TASK is the task's id. Progress is written to stderr and
+  usage: 'taskchart watch URL TASK [--out DIR] [--exit-status] [-o json] [OPTION]…',
+  hasOutputForms: true,
+  details: `URL is the agent's ws: URL, the http: URL of its card, its host, or a file with its card; TASK is the task's id. Progress is written to stderr and
 results to stdout. A task that waits for input stays watched, so that another client can answer it. A task that has
-ended is shown at once.
+ended is shown at once. With -o json, the one document is the task, also when it waits.
 
 ${FOLLOW_HELP}
 ${EXIT_CODES}`,
@@ -23,15 +23,25 @@ ${EXIT_CODES}`,
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const {
-    values,
-    positionals: [url, id]
-  } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
-  const { out, binding, json = false } = values
-  const stream = (client: AgentClient) => watchEvents(id, client, io)
-  return followTask(
-    { url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: isInterrupted },
-    io
+  const { values, positionals } = readOptions(args, FOLLOW_OPTIONS)
+  const { place, rest } = readPlaceOfAgent(values, positionals, io.env)
+  const [id] = readPositionals(rest, ['TASK'])
+  const form = readOutput(values)
+  const isForPeople = form !== 'json'
+  return withinTimeout(values.timeout, io, io =>
+    followTask(
+      {
+        ...place,
+        out: values.out,
+        form,
+        stream: client => watchEvents(id, client, io),
+        goesOnIn: state => isForPeople && isInterrupted(state),
+        stopsIn: state => !isForPeople && isInterrupted(state),
+        hasExitStatus: values['exit-status'] ?? false,
+        documentOf: result => ('task' in result ? result.task : result)
+      },
+      io
+    )
   )
 }
 

@@ -25,7 +25,7 @@ interface Counts {
 /** `taskchart tasks export`: writes complete tasks as lines of JSON. */
 export async function exportTasks(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = readOptions(args, OPTIONS)
-  const { place, rest: ids } = readPlace(values, positionals)
+  const { place, rest: ids } = readPlace(values, positionals, io.env)
   if (values.html === true && ids.length !== 1) throw usageError('--html exports one task. Give its id.')
   const counts: Counts = { exported: 0, failures: new Set() }
   const reporter = reporterFor(counts, values.out, io)

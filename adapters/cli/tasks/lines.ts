@@ -1,8 +1,8 @@
-import type { Artifact, Message, Task } from '../../../machines/protocol/objects.ts'
+import type { Artifact, ListTasksResponse, Message, Task } from '../../../machines/protocol/objects.ts'
 import { stateText } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
-import { readOptions, readPositionals } from '../arguments.ts'
+import { readAlias, OUTPUT_OPTIONS, readOptions, readOutput, readPositionals } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
 import { artifactParts, sizeOfParts, type Given } from '../talk/artifacts.ts'
 import { messageText, shortly } from '../talk/results.ts'
@@ -26,19 +26,25 @@ const OPTIONS = {
   ...SOURCE_OPTIONS,
   state: { type: 'string' },
   context: { type: 'string' },
+  'context-id': { type: 'string' },
   since: { type: 'string' },
   version: { type: 'string' },
   limit: { type: 'string', default: '50' },
-  json: { type: 'boolean' }
+  ...OUTPUT_OPTIONS
 } as const
 
-/** `taskchart tasks ls`: lists matching tasks, latest status first. */
-export async function printTasks(args: readonly string[], io: Io): Promise<number> {
+/**
+ * `taskchart tasks ls`: lists matching tasks, latest status first. One document of JSON is a ListTasksResponse. A line
+ * of JSON has more than the task, unless `isBare`.
+ */
+export async function printTasks(args: readonly string[], io: Io, isBare = false): Promise<number> {
   const { values, positionals } = readOptions(args, OPTIONS)
-  const { place, rest } = readPlace(values, positionals)
+  const { place, rest } = readPlace(values, positionals, io.env)
   readPositionals(rest, [])
-  const { state, context: contextId, since, version, json = false } = values
-  if (version !== undefined && place.url !== undefined)
+  const { state, context, 'context-id': id, since, version } = values
+  const contextId = readAlias({ context, 'context-id': id }, ['context', 'context-id'])
+  const form = readOutput(values)
+  if (version !== undefined && place.agent !== undefined)
     throw usageError('--version is for --db: an agent does not tell which version opened a task.')
   const limit = readLimit(values.limit)
   const nowMs = io.clock.now()
@@ -51,8 +57,12 @@ export async function printTasks(args: readonly string[], io: Io): Promise<numbe
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const listing = await withSource(place, report, io, source => source.newest(filters, limit))
   const { tasks, total } = listing
-  for (const line of json ? tasks.map(lineOf) : table(listing, nowMs, io.screen?.columns))
-    io.stdout.write(json ? line : painted(io.colours.stdout, line))
+  const lines = {
+    json: () => [jsonLine(responseOf(listing))],
+    lines: () => tasks.map(isBare ? ({ task }) => jsonLine(task) : lineOf),
+    text: () => table(listing, nowMs, io.screen?.columns).map(line => painted(io.colours.stdout, line))
+  }
+  for (const line of lines[form]()) io.stdout.write(line)
   if (total !== undefined) io.stderr.write(`The newest ${limit} of ${total} tasks. All of them: --limit ${total}\n`)
   if (tasks.length === 0) io.stderr.write('No tasks match.\n')
   return EXIT.ok
@@ -60,6 +70,11 @@ export async function printTasks(args: readonly string[], io: Io): Promise<numbe
 
 function lineOf({ scope, generation, task }: FoundTask): string {
   return jsonLine({ ...scope, generation, task })
+}
+
+/** A list without a next page, as A2A has it (§3.1.4). */
+function responseOf({ tasks, total = tasks.length }: Listing): ListTasksResponse {
+  return { tasks: tasks.map(({ task }) => task), totalSize: total, pageSize: tasks.length, nextPageToken: '' }
 }
 
 function readLimit(text: string): number {

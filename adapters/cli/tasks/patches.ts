@@ -3,7 +3,7 @@ import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/proto
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { patchIn } from '../../../runtime/work-port.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
-import { readArguments } from '../arguments.ts'
+import { OUTPUT_OPTIONS, readArguments, readOutput } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
 import { openReader } from '../serve/parts.ts'
 import { tableLines } from '../text/format.ts'
@@ -14,7 +14,7 @@ const OPTIONS = {
   db: { type: 'string' },
   tenant: { type: 'string' },
   principal: { type: 'string' },
-  json: { type: 'boolean' }
+  ...OUTPUT_OPTIONS
 } as const
 
 /** The open tasks of one patch, by the answer that `work.patch` gave them. */
@@ -40,7 +40,8 @@ interface OpenTask {
 /** `taskchart tasks patches`: says which patches of functions and generators can be retired. */
 export async function printPatches(args: readonly string[], io: Io): Promise<number> {
   const { values } = readArguments(args, OPTIONS, [])
-  const { db, tenant, principal, json = false } = values
+  const { db, tenant, principal } = values
+  const form = readOutput(values)
   if (db === undefined) throw usageError('--db FILE is missing: only a file or database has the journals of tasks.')
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const store = await openReader(db, io.cwd, { warn: report, error: report })
@@ -49,7 +50,12 @@ export async function printPatches(args: readonly string[], io: Io): Promise<num
       scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
     )
     const uses = usesOf(await openTasks(store, scopes, io.signal))
-    for (const line of json ? uses.map(jsonLine) : table(uses, io.screen?.columns)) io.stdout.write(line)
+    const lines = {
+      json: () => [jsonLine(uses)],
+      lines: () => uses.map(jsonLine),
+      text: () => table(uses, io.screen?.columns)
+    }
+    for (const line of lines[form]()) io.stdout.write(line)
     if (uses.length === 0) io.stderr.write('No open task has come to a patch.\n')
     return EXIT.ok
   } finally {

@@ -9,16 +9,18 @@ import type { AgentClient } from '../../client/agent-client.ts'
 import { taskReferenceOf } from '../../client/requests.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { isUrl } from '../arguments.ts'
-import { type Io, usageError } from '../command.ts'
+import { type Environment, type Io, usageError } from '../command.ts'
 import { openReader } from '../serve/parts.ts'
 import {
   aboutKey,
-  ACCESS_OPTIONS,
-  accessOption,
-  type AccessValues,
+  CALL_OPTIONS,
+  callOption,
+  type CallValues,
   type AgentPlace,
   connectTo,
-  readAccess
+  isAgentPlace,
+  readPlaceOfAgent,
+  withinTimeout
 } from '../talk/agent-connection.ts'
 import { momentText } from '../text/format.ts'
 import { oneLine } from '../text/terminal.ts'
@@ -81,26 +83,31 @@ type Report = (message: string) => void
 /** The options for the place of tasks. Without `--db`, the first argument is the URL of an agent. */
 export const SOURCE_OPTIONS = {
   db: { type: 'string' },
-  ...ACCESS_OPTIONS,
+  ...CALL_OPTIONS,
   tenant: { type: 'string' },
   principal: { type: 'string' }
 } as const
 
-type SourceValues = { readonly [Name in 'db' | 'tenant' | 'principal']?: string | undefined } & AccessValues
+type SourceValues = { readonly [Name in 'db' | 'tenant' | 'principal']?: string | undefined } & CallValues
 
 /** Where tasks are: exactly one of `db` and `url`. */
-type Place = SourceValues & ({ readonly url: string } | { readonly url: undefined; readonly db: string })
+type Place = SourceValues & ({ readonly agent: AgentPlace } | { readonly agent?: undefined; readonly db: string })
 
 /** The place that arguments name, and the others. Throws a usage error for none, or for two. */
 export function readPlace(
   values: SourceValues,
-  positionals: readonly string[]
+  positionals: readonly string[],
+  env: Environment
 ): { place: Place; rest: readonly string[] } {
-  const [first, ...others] = positionals
-  const isGiven = first !== undefined && isUrl(first)
-  if (values.db !== undefined && isGiven) throw usageError('URL and --db FILE exclude each other. Give one of them.')
-  if (values.db !== undefined) return { place: { ...values, url: undefined, db: values.db }, rest: positionals }
-  if (isGiven) return { place: { ...values, url: first }, rest: others }
+  const [first] = positionals
+  const isUrlFirst = first !== undefined && isUrl(first)
+  if (values.db !== undefined && isUrlFirst) throw usageError('URL and --db FILE exclude each other. Give one of them.')
+  if (values.db !== undefined) return { place: { ...values, db: values.db }, rest: positionals }
+  const isPlaceFirst = first !== undefined && isAgentPlace(first)
+  if (isPlaceFirst || values['agent-card'] !== undefined || values.endpoint !== undefined) {
+    const { place: agent, rest } = readPlaceOfAgent(values, positionals, env)
+    return { place: { ...values, agent }, rest }
+  }
   throw usageError(
     first === undefined
       ? 'URL or --db FILE is missing.'
@@ -108,31 +115,33 @@ export function readPlace(
   )
 }
 
-/** Opens a source, calls `use`, and always closes it. */
+/** Opens a source, calls `use` within `--timeout`, and always closes the source. */
 export async function withSource<T>(
   place: Place,
   report: Report,
   io: Io,
   use: (source: TaskSource) => Promise<T>
 ): Promise<T> {
-  const source = await open(place, report, io)
-  try {
-    return await use(source)
-  } finally {
-    await source.close()
-  }
+  return withinTimeout(place.timeout, io, async io => {
+    const source = await open(place, report, io)
+    try {
+      return await use(source)
+    } finally {
+      await source.close()
+    }
+  })
 }
 
 async function open(place: Place, report: Report, io: Io): Promise<TaskSource> {
   const { tenant, principal } = place
-  if (place.url === undefined) {
-    const option = accessOption(place)
+  if (!place.agent) {
+    const option = callOption(place)
     if (option !== undefined) throw usageError(`${option} is for a URL; a file takes none.`)
     return storeSource(place.db, { tenant, principal }, report, io)
   }
   if (tenant !== undefined || principal !== undefined)
     throw usageError('--tenant and --principal are for --db; with a URL, the key decides which tasks you see.')
-  return agentSource({ url: place.url, access: readAccess(place, io.env) }, io)
+  return agentSource(place.agent, io)
 }
 
 const PAGE = 100

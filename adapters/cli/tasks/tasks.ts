@@ -1,26 +1,47 @@
-import { stateText } from '../../../machines/protocol/states.ts'
-import { readOptions, readPositionals } from '../arguments.ts'
+import { isPause, stateText } from '../../../machines/protocol/states.ts'
+import type { AgentClient } from '../../client/agent-client.ts'
+import { stateOf } from '../../client/requests.ts'
+import { OUTPUT_OPTIONS, readOptions, readOutput, readPositionals } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
-import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, readAccess, withAgent } from '../talk/agent-connection.ts'
+import {
+  CALL_HELP,
+  CALL_OPTIONS,
+  ENVIRONMENT_HELP,
+  readPlaceOfAgent,
+  withAgent,
+  withinTimeout
+} from '../talk/agent-connection.ts'
+import { watchCommand, watchEvents } from '../talk/watch.ts'
 import { didYouMean } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportTasks } from './export.ts'
 import { printTasks, recordLines } from './lines.ts'
 import { printPatches } from './patches.ts'
-import { readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
+import { type CompleteTask, readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
 
-const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
-  ['ls', printTasks],
+type Action = (args: readonly string[], io: Io) => Promise<number>
+
+/** The actions in the help. */
+const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
+  ['ls', (args, io) => printTasks(args, io)],
   ['show', showTask],
   ['export', exportTasks],
   ['patches', printPatches],
   ['cancel', cancelTask]
 ])
 
+/** Their names in a2a-cli. JSON is as A2A has it, without what taskchart adds. */
+const SECOND_NAMES: ReadonlyMap<string, Action> = new Map<string, Action>([
+  ['list', (args, io) => printTasks(args, io, true)],
+  ['get', getTask],
+  ['subscribe', (args, io) => watchCommand.run(args, io)]
+])
+
 /** `taskchart tasks`: lists, shows, exports and cancels the tasks of a file or of an agent. */
 export const tasksCommand: Command = {
   usage: 'taskchart tasks ls|show|export|patches|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
   words: ['ls', 'show', 'export', 'patches', 'cancel'],
+  hasOutputForms: true,
   details: `
   ls              matching tasks, latest status first
   show TASK       everything that is known about a task
@@ -40,7 +61,7 @@ Where the tasks are:
   --principal P   only the tasks of this caller; with --db
 
 With a URL:
-${ACCESS_HELP}
+${CALL_HELP}
 Of ls:
   --state STATE   only tasks in this state: submitted, working, input-required, auth-required, completed, failed,
                   canceled or rejected
@@ -51,14 +72,20 @@ Of ls:
   --limit N       at most so many; default 50
   --json          one line of JSON for each task, without its history and artifacts:
                   { tenant?, principal?, generation?, task }
+  --output json, -o json
+                  one document: A2A's ListTasksResponse
 
 Of show and cancel:
   --json          the task as one line of JSON; show adds an array of its webhooks, if it has any:
                   { id, host, version, generation, told, tries, dueAtMs?, failure?, end? }
+  --output json, -o json
+                  one document: the task as A2A has it
 
 Of patches:
   --json          one line of JSON for each: { patch, with, without, unknown, canBeRetired }. "with" is a number, the
                   others are ids of tasks
+  --output json, -o json
+                  one document: an array of these
 
 Of export:
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
@@ -67,55 +94,98 @@ Of export:
                   Secrets are left out as in logs. It needs elkjs
 
 ${ENVIRONMENT_HELP}
-Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 130
-stopped with Ctrl-C.
+Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 3 the
+agent was not reached, 4 credentials are missing, or were refused, 5 the time of --timeout has passed, 130 stopped
+with Ctrl-C.
 `,
   run
 }
 
-async function run([name, ...args]: readonly string[], io: Io): Promise<number> {
-  const action = name === undefined ? undefined : ACTIONS.get(name)
+async function run([name = '', ...args]: readonly string[], io: Io): Promise<number> {
+  const action = ACTIONS.get(name) ?? SECOND_NAMES.get(name)
   if (action) return action(args, io)
   throw usageError(
-    name === undefined
+    name === ''
       ? 'Say what to do with tasks: ls, show, export, patches or cancel.'
       : `Tasks have no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`
   )
 }
 
-const SHOW_OPTIONS = { ...SOURCE_OPTIONS, json: { type: 'boolean' } } as const
+const SHOW_OPTIONS = { ...SOURCE_OPTIONS, ...OUTPUT_OPTIONS } as const
 
 /** `taskchart tasks show`: shows everything that is known about a task. */
 async function showTask(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = readOptions(args, SHOW_OPTIONS)
-  const { place, rest } = readPlace(values, positionals)
+  const { place, rest } = readPlace(values, positionals, io.env)
   const [id] = readPositionals(rest, ['TASK'])
+  const form = readOutput(values)
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const record = await withSource(place, report, io, source => source.read(id))
-  io.stdout.write(
-    values.json
-      ? jsonLine({ ...record.task, ...(record.webhooks && { webhooks: record.webhooks }) })
-      : recordLines(record, io.clock.now())
-          .map(line => `${line}\n`)
-          .join('')
-  )
+  const { task, webhooks } = record
+  if (form === 'text') printRecord(record, io)
+  else io.stdout.write(jsonLine(form === 'lines' && webhooks ? { ...task, webhooks } : task))
   return EXIT.ok
 }
 
-const CANCEL_OPTIONS = { db: { type: 'string' }, ...ACCESS_OPTIONS, json: { type: 'boolean' } } as const
+function printRecord(record: CompleteTask, { stdout, clock }: Io): void {
+  for (const line of recordLines(record, clock.now())) stdout.write(`${line}\n`)
+}
+
+const GET_OPTIONS = {
+  ...CALL_OPTIONS,
+  ...OUTPUT_OPTIONS,
+  history: { type: 'string' },
+  wait: { type: 'boolean' }
+} as const
+
+/** `taskchart task get`: shows a task of an agent, also once it has ended or waits. */
+async function getTask(args: readonly string[], io: Io): Promise<number> {
+  const { values, positionals } = readOptions(args, GET_OPTIONS)
+  const { place, rest } = readPlaceOfAgent(values, positionals, io.env)
+  const [id] = readPositionals(rest, ['TASK'])
+  const form = readOutput(values)
+  const { history } = values
+  if (history !== undefined && !/^\d{1,9}$/.test(history))
+    throw usageError(`--history takes a number from 0 on, not ${JSON.stringify(history)}.`)
+  return withinTimeout(values.timeout, io, io =>
+    withAgent(place, io, async client => {
+      if (values.wait) await untilPause(id, client, io)
+      const task = await client.getTask(
+        { id, ...(history !== undefined && { historyLength: Number(history) }) },
+        { signal: io.signal }
+      )
+      if (form === 'text') printRecord({ task }, io)
+      else io.stdout.write(jsonLine(task))
+      return EXIT.ok
+    })
+  )
+}
+
+/** Resolves once a task has ended or waits. */
+async function untilPause(id: string, client: AgentClient, io: Io): Promise<void> {
+  for await (const event of watchEvents(id, client, io)) {
+    const state = stateOf(event)
+    if (state && isPause(state)) return
+  }
+}
+
+const CANCEL_OPTIONS = { db: { type: 'string' }, ...CALL_OPTIONS, ...OUTPUT_OPTIONS } as const
 
 /** `taskchart tasks cancel`: cancels a task through its agent, and prints its new state. */
 async function cancelTask(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = readOptions(args, CANCEL_OPTIONS)
-  const { db, json } = values
-  if (db !== undefined)
+  if (values.db !== undefined)
     throw usageError(
       'A task cannot be canceled in a file: a server that uses it would not notice. Cancel through the server: taskchart tasks cancel URL TASK.'
     )
-  const [url, id] = readPositionals(positionals, ['URL', 'TASK'])
-  return withAgent({ url, access: readAccess(values, io.env) }, io, async client => {
-    const task = await client.cancelTask({ id }, { signal: io.signal })
-    io.stdout.write(json ? jsonLine(task) : `${stateText(task.status.state)}\n`)
-    return EXIT.ok
-  })
+  const { place, rest } = readPlaceOfAgent(values, positionals, io.env)
+  const [id] = readPositionals(rest, ['TASK'])
+  const form = readOutput(values)
+  return withinTimeout(values.timeout, io, io =>
+    withAgent(place, io, async client => {
+      const task = await client.cancelTask({ id }, { signal: io.signal })
+      io.stdout.write(form === 'text' ? `${stateText(task.status.state)}\n` : jsonLine(task))
+      return EXIT.ok
+    })
+  )
 }

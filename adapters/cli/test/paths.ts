@@ -22,7 +22,7 @@ ${boundsHelp(1000, 14)}  --only TEXT    only paths whose name contains this text
   --json         one line of JSON for each path: { path, steps: [{ move, told } or { move, refused }] }
   --mermaid      the chart as mermaid text instead
 
-Exit codes: 0 shown, 1 an error, 2 wrong usage, 4 a bound is met.
+Exit codes: 0 shown, 1 an error, 2 wrong usage, 11 a bound is met.
 `,
   run
 }

@@ -107,7 +107,7 @@ ${boundsHelp(20_000, 17)}  --json            the proof as one line of JSON: { ve
   --promela [FILE]  prove nothing, but write the configurations and the properties as a model for SPIN, another prover, to
                     FILE or stdout; a file that this command wrote before is overwritten
 
-Exit codes: 0 all proved, or the model is written, 1 an error, 2 wrong usage, 3 a counterexample is confirmed, 4 a counterexample is possible, the
+Exit codes: 0 all proved, or the model is written, 1 an error, 2 wrong usage, 10 a counterexample is confirmed, 11 a counterexample is possible, the
 verdict is unknown, or a bound is met, 130 stopped with Ctrl-C.
 `,
   run
@@ -218,7 +218,7 @@ export function walkLines({ opening, begins, steps, again, kind }: Walk): string
   const row = (step: Omit<WalkStep, 'from'>, number: number) => [
     `  ${number}`,
     oneLine(step.says),
-    stateText(step.state),
+    statePaths(step.state),
     effectsText(step)
   ]
   const lines = tableLines([{ ...begins, says: opening }, ...steps, ...again].map((step, i) => row(step, i + 1)))
@@ -246,7 +246,7 @@ export function walkMermaid({ property, walk: { opening, begins, steps, again, k
     `  ${idOf(from)}->>${task}: ${mermaidText(says)}`,
     ...updates.map(name => `  ${task}-->>${client}: ${mermaidText(name)}`),
     ...sent.map(type => `  Note over ${task}: sends ${mermaidText(type)}`),
-    `  Note right of ${task}: ${mermaidText(stateText(state))}`
+    `  Note right of ${task}: ${mermaidText(statePaths(state))}`
   ]
   const loop = kind === 'loop' ? ['  loop for ever', ...again.flatMap(arrows), '  end'] : []
   const participants = [client, task, ...others].map(
@@ -292,7 +292,7 @@ function quoted(text: string): string {
 }
 
 /** A state value as paths: `order.paying`, and several for parallel states. */
-function stateText(value: unknown): string {
+export function statePaths(value: unknown): string {
   return typeof value === 'string' ? value : pathsIn(Object(value)).join(' and ')
 }
 

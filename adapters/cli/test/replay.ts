@@ -23,7 +23,7 @@ server uses the file. Each task is a line on stdout, failures last:
   --db FILE  the file of taskchart serve --db
   --json     one line of JSON for each task: { tenant, principal, contextId, taskId, state, outlook, reason?, storedVersion? }
 
-Exit codes: 0 all can continue, 1 an error, 2 wrong usage, 3 some would fail, 130 stopped with Ctrl-C.
+Exit codes: 0 all can continue, 1 an error, 2 wrong usage, 10 some would fail, 130 stopped with Ctrl-C.
 `,
   run
 }

@@ -29,7 +29,7 @@ Coverage and failed paths are saved beside the module, in .taskchart, for the pa
   --only TEXT     only paths whose name contains this text
   --driver TEXT   only drivers whose name contains this text, such as "WebSocket"; may be given more than once
 ${boundsHelp(1000, 15)}  --complete      walk every path on SQLite too; the default is those that visit each configuration, since it is slow
-  --strict        also fail, with code 3, if a part of the chart was not reached or the chart throws on a path
+  --strict        also fail, with code 10, if a part of the chart was not reached or the chart throws on a path
 
 URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol chooses
 what to send in each state of a task. Nothing is known about the agent, so its answers decide what can be tested. A
@@ -44,7 +44,8 @@ ${ACCESS_HELP}  --binding NAME  only over WEBSOCKET, JSONRPC, HTTP+JSON or GRPC;
 ${ENVIRONMENT_HELP}
   --tap           write TAP to stdout instead
 
-Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 4 a bound is met, 130 stopped with Ctrl-C.
+Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 the server was not reached, 4 it
+refuses the credentials, 10 some failed, 11 a bound is met, 130 stopped with Ctrl-C.
 `,
   run
 }

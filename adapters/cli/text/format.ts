@@ -53,10 +53,21 @@ function widthOf(character: string): number {
 
 const UNITS = { d: 24 * 60 * 60 * 1000, h: 60 * 60 * 1000, m: 60 * 1000, s: 1000 } as const
 
+const LENGTHS = { ...UNITS, ms: 1 } as const
+
 /** A duration in its largest unit: `3d`, `2h`, `5m`, `0s`. */
 export function lengthText(ms: number): string {
   const [unit, unitMs] = Object.entries(UNITS).find(([, unitMs]) => ms >= unitMs) ?? ['s', UNITS.s]
   return `${Math.max(0, Math.floor(ms / unitMs))}${unit}`
+}
+
+/** Parses the length in an option, as in `30s`, `1m30s` or `500ms`; a bare number is seconds. Gives milliseconds. */
+export function readDuration(option: string, text: string): number {
+  const seconds = /^\d+(?:\.\d+)?$/.test(text) ? `${text}s` : text
+  const parts = [...seconds.matchAll(/(\d{1,9}(?:\.\d{1,9})?)(ms|[dhms])/g)]
+  const ms = parts.reduce((sum, [, count, unit]) => sum + Number(count) * LENGTHS[unit as keyof typeof LENGTHS], 0)
+  if (parts.map(([part]) => part).join('') === seconds && ms > 0 && ms < 2 ** 31) return ms
+  throw usageError(`${option} takes a length such as 30s, 5m or 1h, not ${JSON.stringify(text)}.`)
 }
 
 /** A time and its distance from now: `2026-01-02T03:04:05.006Z (5m ago)`. */
@@ -215,14 +226,20 @@ function escaped(text: string): string {
 export interface PasteLine {
   readonly url: string
   readonly out?: string | undefined
-  /** The binding to use, unless the card chooses. */
-  readonly binding?: string | undefined
+  /** The bindings to use, unless the card chooses. */
+  readonly bindings?: readonly string[] | undefined
+  /** The version of A2A to use, unless the card chooses. */
+  readonly version?: string | undefined
   /** Other origins that may receive the key. */
   readonly credentialOrigins?: readonly string[] | undefined
   /** The names of headers to send. The line has placeholders for their values. */
   readonly headers?: readonly string[] | undefined
+  /** The names of service parameters to send. The line has placeholders for their values. */
+  readonly parameters?: readonly string[] | undefined
   /** Whether the agent requires a key. The line then contains a placeholder, never the key. */
   readonly needsKey: boolean
+  /** Whether the agent requires a token, in the same way. */
+  readonly needsToken?: boolean
 }
 
 /** The parts of a `send` command. */
@@ -240,7 +257,8 @@ interface WatchLine extends PasteLine {
 
 /** A `send` command to paste into a terminal. */
 export function formatSendCommand({ text, context, task, reference, ...place }: SendLine): string {
-  const options = [...optionsOf({ context, task, reference }), ...placeOptions(place)]
+  const ids = { 'context-id': context, 'task-id': task, reference }
+  const options = [...optionsOf(ids), ...placeOptions(place)]
   return ['npx taskchart send', shellWord(place.url), shellText(text), ...options].join(' ')
 }
 
@@ -257,10 +275,19 @@ export function chatLine(place: PasteLine): string {
   return ['npx taskchart chat', shellWord(place.url), ...placeOptions(place)].join(' ')
 }
 
-function placeOptions({ out, binding, credentialOrigins, headers = [], needsKey }: PasteLine): string[] {
+function placeOptions(place: PasteLine): string[] {
+  const { out, bindings, version, credentialOrigins, headers = [], parameters = [], needsKey, needsToken } = place
   return [
-    ...optionsOf({ out, binding, 'credential-origin': credentialOrigins, header: headers.map(name => `${name}: …`) }),
-    ...(needsKey ? ['--api-key …'] : [])
+    ...optionsOf({
+      out,
+      binding: bindings,
+      'a2a-version': version,
+      'credential-origin': credentialOrigins,
+      header: headers.map(name => `${name}: …`),
+      'svc-param': parameters.map(name => `${name}: …`)
+    }),
+    ...(needsKey ? ['--api-key …'] : []),
+    ...(needsToken ? ['--bearer …'] : [])
   ]
 }
 

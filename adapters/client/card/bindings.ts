@@ -1,4 +1,5 @@
 import { WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
+import type { NativeVersion } from '../../../machines/protocol/versions.ts'
 
 /** The bindings of this client, by their names in cards. A card may also name the WebSocket binding by its URI. */
 export const BINDINGS = ['WEBSOCKET', 'JSONRPC', 'HTTP+JSON', 'GRPC'] as const
@@ -21,9 +22,9 @@ export function readBindings(names: readonly string[] | undefined): readonly Bin
   })
 }
 
-/** One interface of an agent that this client can use. Over WebSocket it supports only 1.0. */
+/** One interface of an agent that this client can use. Over WebSocket it does not support 0.3. */
 export type UsableInterface = (
-  | { readonly version: '1.0'; readonly binding: Binding }
+  | { readonly version: NativeVersion; readonly binding: Binding }
   | { readonly version: '0.3'; readonly binding: Exclude<Binding, 'WEBSOCKET'> }
 ) & {
   readonly url: string

@@ -20,11 +20,11 @@ const MOST_REDIRECTS = 5
  * path, at the root of its host (§8.2), and last at the URL itself. Headers and credentials are sent only after 401 or
  * 403. A card of A2A 0.3 is returned in the form of 1.0. Throws UnsupportedOperation if there is none, Unauthenticated
  * or Forbidden if it is refused, InvalidAgentResponse if it is not JSON or lacks what the client needs, and the errors
- * of `verifyCard`. Overloaded and RateLimited are temporary.
+ * of `verifyCard`. With the option `card` none is fetched. Overloaded and RateLimited are temporary.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
-  const { signal, verifyCard } = options
-  const found = await foundCard(url, options)
+  const { signal, verifyCard, card: known } = options
+  const found = known ?? (await foundCard(url, options))
   const card = verifyCard ? await verifyCard(found, url) : await readCard(found, url)
   signal?.throwIfAborted()
   return card
@@ -41,7 +41,7 @@ export async function extendedCard(answer: unknown, url: string, limits: CardLim
 /** The options of `connect` that concern the card. */
 export type CardOptions = Pick<
   ConnectOptions,
-  'signal' | 'verifyCard' | 'cardLimits' | 'clock' | 'headers' | 'credentials'
+  'signal' | 'verifyCard' | 'card' | 'cardLimits' | 'clock' | 'headers' | 'credentials'
 >
 
 /** The unvalidated JSON of an agent's card, within `cardLimits`. Throws as `fetchCard` does. */
@@ -130,6 +130,13 @@ function jsonIn(body: string, href: string): unknown {
   }
 }
 
+const NO_CARD = 'There is no agent card at'
+
+/** Whether an error says that no agent card was found. */
+export function isMissingCard({ code, message }: A2AError): boolean {
+  return code === 'UnsupportedOperation' && message.startsWith(NO_CARD)
+}
+
 /** The error for the status of a card, and for the credentials that were sent for it. */
 export function cardError(href: string, status: number, used: PlacedOptions): A2AError {
   if (status === 401)
@@ -142,7 +149,7 @@ export function cardError(href: string, status: number, used: PlacedOptions): A2
   const isOfTls = status === 400 && href.startsWith('http:')
   return new A2AError(
     'UnsupportedOperation',
-    `There is no agent card at ${href}: HTTP ${status}.${isOfTls ? ` ${tlsHint(href)}` : ''}`
+    `${NO_CARD} ${href}: HTTP ${status}.${isOfTls ? ` ${tlsHint(href)}` : ''}`
   )
 }
 

@@ -1,8 +1,8 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import { type Task, TaskSchema } from '../../../machines/protocol/objects.ts'
+import { ANSWER_SCHEMAS, type Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import { type ClientRequest, type RequestFrame, StreamRequest, validAnswer } from '../requests.ts'
+import { type ClientRequest, lastingParameters, type RequestFrame, StreamRequest, validAnswer } from '../requests.ts'
 import type { AgentTransport, ResponseReceiver } from '../transports/http.ts'
 import { ConnectionLost, cutOff, inDoubt, mayPass, nobodyAnswers, wasLost } from './lost-errors.ts'
 import { BackOff, type BackOffOptions, type TransportState } from './transport-state.ts'
@@ -156,11 +156,16 @@ class Attempt implements ResponseReceiver {
     const receiver = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
     try {
       await this.#transport.send(
-        { method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace },
+        {
+          method: 'GetTask',
+          params: this.#frame.params,
+          parameters: lastingParameters(this.#frame),
+          trace: this.#frame.trace
+        },
         receiver,
         stop
       )
-      return validAnswer(TaskSchema, answer, this.#state.url)
+      return validAnswer(ANSWER_SCHEMAS[this.#state.generations.version].task, answer, this.#state.url)
     } catch {
       return undefined
     }

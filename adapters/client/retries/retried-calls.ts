@@ -9,14 +9,16 @@ import { type RetryContext, sendWithRetries } from './request-retry.ts'
 export class HttpCalls implements Calls {
   readonly url: string
   readonly link: Calls['link']
+  readonly generations: Calls['generations']
   readonly #context: RetryContext
   /** Pending requests, as functions that end them with an error. */
   readonly #running = new Set<(error: unknown) => void>()
   #end: { readonly error: unknown } | undefined
 
   constructor(context: RetryContext) {
-    const { link, url } = context.state
+    const { link, url, generations } = context.state
     this.url = url
+    this.generations = generations
     this.#context = context
     this.link = {
       get state() {
@@ -25,6 +27,10 @@ export class HttpCalls implements Calls {
       on: (state, watcher) => link.on(state, watcher),
       close: async () => this.#close()
     }
+  }
+
+  async isReliable(): Promise<boolean> {
+    return this.#context.state.isReliable
   }
 
   async call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown> {
@@ -36,7 +42,7 @@ export class HttpCalls implements Calls {
 
   async *stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     signal?.throwIfAborted()
-    const stream = new StreamRequest(frame, this.url)
+    const stream = new StreamRequest(frame, this.url, this.generations)
     const leave = this.#begin(stream, signal)
     try {
       yield* stream

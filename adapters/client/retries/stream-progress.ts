@@ -1,4 +1,4 @@
-import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal, isInterrupted, type TaskState } from '../../../machines/protocol/states.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Calls } from '../calls.ts'
@@ -22,6 +22,9 @@ export class StreamProgress {
   hasEvents = false
   /** Whether the events show all of the task. After a lost connection, or a second snapshot, some may be missing. */
   isWhole = true
+  /** Whether the last event skipped a generation, and nothing says that this was only a client's message. */
+  hasGap = false
+  #generation: number | undefined
   #state: TaskState | undefined
 
   constructor(isSend: boolean) {
@@ -29,12 +32,25 @@ export class StreamProgress {
   }
 
   note(event: StreamResponse): void {
-    const { taskId, contextId, generation } = taskReferenceOf(event)
-    this.isWhole = generation !== undefined || (this.isWhole && 'task' in event === !this.hasEvents)
+    const { taskId, contextId, generation, isExact = false } = taskReferenceOf(event)
+    this.isWhole = isExact || (this.isWhole && 'task' in event === !this.hasEvents)
+    this.hasGap = !isExact && !('task' in event) && Number(generation) > Number(this.#generation) + 1
+    this.#generation = generation
     this.taskId ??= taskId
     this.contextId ||= contextId
     this.#state = stateOf(event) ?? this.#state
     this.hasEvents = true
+  }
+
+  /** Notes a task that was read in place of an event: it has all that events before it may lack. */
+  noteRead(task: Task): void {
+    this.note({ task })
+    this.isWhole = true
+  }
+
+  /** Whether a task that was read already includes an event. */
+  includes(event: StreamResponse): boolean {
+    return Number(taskReferenceOf(event).generation) <= Number(this.#generation)
   }
 
   /** Whether the stream of a message has ended before its task, which does not wait for the client. */

@@ -1,16 +1,15 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import {
+  ANSWER_SCHEMAS,
   type SendMessageRequest,
-  SendMessageResponseSchema,
   type StreamResponse,
   type SubscribeToTaskRequest,
-  type Task,
-  TaskSchema
+  type Task
 } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
-import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
-import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
+import { withoutGeneration } from '../generations.ts'
+import { knownFrom, lastingParameters, taskReferenceOf, tenantOf, validAnswer } from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
 import { delay } from './request-retry.ts'
 import type { StreamContext, StreamProgress } from './stream-progress.ts'
@@ -70,14 +69,15 @@ export async function* withoutStream(
  * generations, because the agent gives numbers again that this reader has seen for other events.
  */
 async function* anew(
-  { calls, frame: { params, trace }, signal }: StreamContext,
+  { calls, frame, signal }: StreamContext,
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
+  const { params, trace } = frame
   const { taskId: id } = progress
   warnOf(calls.url)(`Task ${id} has fewer events than before, as after a restored backup. It is read anew.`)
   try {
     for await (const event of calls.stream(
-      { method: 'SubscribeToTask', params: { ...tenantOf(params), id }, trace },
+      { method: 'SubscribeToTask', params: { ...tenantOf(params), id }, parameters: lastingParameters(frame), trace },
       signal
     )) {
       progress.note(event)
@@ -89,22 +89,23 @@ async function* anew(
   }
 }
 
-function withoutGeneration(event: StreamResponse): StreamResponse {
-  for (const { metadata } of Object.values<{ readonly metadata?: object }>(event))
-    if (metadata) Reflect.deleteProperty(metadata, RELIABILITY_EXTENSION)
-  return event
-}
-
-/** The task as it is stored, in place of the event that ended it; the event if it cannot be read. */
+/**
+ * The task as it is stored, in place of the event that ended it or that skipped a generation; the event if the task
+ * cannot be read, or is older.
+ */
 export async function storedEvent(
   context: StreamContext,
   progress: StreamProgress,
   event: StreamResponse
 ): Promise<StreamResponse> {
-  return storedTask(context, progress).then(
-    task => ({ task }),
-    () => event
-  )
+  const { hasGap } = progress
+  if (hasGap) mention('An event skipped a generation. The task was read with GetTask.')
+  const task = await storedTask(context, progress).catch(() => undefined)
+  if (!task) return event
+  const { generation } = taskReferenceOf({ task })
+  if (hasGap && !(Number(generation) >= Number(taskReferenceOf(event).generation))) return event
+  progress.noteRead(task)
+  return { task }
 }
 
 /** The answer to the message, sent as SendMessage. */
@@ -115,7 +116,7 @@ async function* sent(
   const { configuration = {}, ...params } = frame.params as SendMessageRequest
   const early = { ...params, configuration: { returnImmediately: true, ...configuration } }
   const answer = validAnswer(
-    SendMessageResponseSchema,
+    ANSWER_SCHEMAS[calls.generations.version].sendMessage,
     await calls.call({ ...frame, method: 'SendMessage', params: early }, signal),
     calls.url,
     knownFrom(params)
@@ -148,12 +149,14 @@ async function* looks(
 }
 
 async function storedTask(
-  { calls, frame: { params, trace }, signal }: StreamContext,
+  { calls, frame, signal }: StreamContext,
   { taskId, contextId }: StreamProgress
 ): Promise<Task> {
+  const { params, trace } = frame
+  const request = { method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }
   return validAnswer(
-    TaskSchema,
-    await calls.call({ method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }, signal),
+    ANSWER_SCHEMAS[calls.generations.version].task,
+    await calls.call({ ...request, parameters: lastingParameters(frame) }, signal),
     calls.url,
     { taskId, contextId }
   )

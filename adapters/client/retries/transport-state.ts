@@ -1,6 +1,8 @@
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import type { NativeVersion } from '../../../machines/protocol/versions.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { backOffMs } from '../../../runtime/primitives/event-loop.ts'
+import { AgentGenerations } from '../generations.ts'
 
 /**
  * The state of a connection: being opened, open, lost and about to be retried, or closed for good. Over HTTP and gRPC
@@ -42,12 +44,14 @@ export class LinkWatch {
 export class TransportState {
   readonly url: string
   readonly link = new LinkWatch('open')
+  readonly generations: AgentGenerations
   #isReliable: boolean
   #hasAnswered = false
 
-  /** `isReliable`: the agent's card lists the reliability extension. */
-  constructor(url: string, isReliable: boolean) {
+  /** `isReliable`: the agent's card lists the reliability extension. `version` is that of the requests. */
+  constructor(url: string, isReliable: boolean, version?: NativeVersion) {
     this.url = url
+    this.generations = new AgentGenerations(version)
     this.#isReliable = isReliable
   }
 

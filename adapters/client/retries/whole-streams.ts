@@ -15,6 +15,8 @@ export function wholeStreams(calls: Calls, support: StreamSupport): Calls {
   return {
     url: calls.url,
     link: calls.link,
+    generations: calls.generations,
+    isReliable: () => calls.isReliable(),
     call: async (frame, signal) => {
       const answer = await calls.call(frame, signal)
       if (frame.method === 'SendMessage' || frame.method === 'CancelTask') for (const wake of sleepers) wake()
@@ -34,8 +36,9 @@ async function* wholeStream(context: StreamContext): AsyncGenerator<StreamRespon
   try {
     if (streams) {
       for await (const event of calls.stream(frame, signal)) {
+        if (progress.includes(event)) continue
         progress.note(event)
-        yield progress.mayLackEvents
+        yield progress.mayLackEvents || progress.hasGap
           ? await (await import('./task-reads.ts')).storedEvent(context, progress, event)
           : event
       }

@@ -286,12 +286,15 @@ class ContextConversation implements Conversation {
       question: question && questionOf(question),
       contextId: tasks.at(-1)?.contextId ?? before.contextId
     })
-    this.#addMessages(
-      tasks.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history)),
-      isOlder
-    )
+    this.#addMessages(tasks.flatMap(messagesOf), isOlder)
     if (this.#stopping && !isOlder) for (const task of tasks) this.#follow(task)
   }
+}
+
+/** The messages of both sides, oldest first: those of the timeline, which a task of 1.1 has, or of the history. */
+function messagesOf({ history = [], timeline, status }: Task): Message[] {
+  if (timeline) return timeline.flatMap(({ message, status }) => message ?? status?.message ?? [])
+  return status.message ? [...history, status.message] : history
 }
 
 function listOf(contextId: string): ListTasksRequest {

@@ -183,6 +183,8 @@ export async function* readServerSentEvents(response: Response): AsyncGenerator<
 
 /** The error of REST and gRPC: a `google.rpc.Status`, with its details as JSON (§10.6, §11.6). */
 interface RpcStatus {
+  /** The number of the status: of HTTP over REST, of gRPC over gRPC. */
+  readonly code?: unknown
   /** The name of the gRPC status, such as `NOT_FOUND`. */
   readonly status?: unknown
   readonly message?: unknown
@@ -203,8 +205,8 @@ const CODE_OF_RPC_STATUS: ReadonlyMap<unknown, ErrorCode> = new Map<unknown, Err
 ])
 
 /** Converts a status to its error: by the reason in ErrorInfo (§5.4), else by the status, else InternalError. */
-export function fromRpcStatus({ status, message, details }: RpcStatus): A2AError {
-  const error = fromWireError({ message, data: details })
+export function fromRpcStatus({ code: number, status, message, details }: RpcStatus): A2AError {
+  const error = fromWireError({ code: number, message, data: details })
   const code = error.code === 'InternalError' ? CODE_OF_RPC_STATUS.get(status) : undefined
   if (!code) return error
   const { violations, retryAfterMs } = error

@@ -31,7 +31,7 @@ export async function openJsonRpc(
 ): Promise<Calls> {
   return new HttpCalls({
     transport: jsonRpcCarrier(httpAddress(url), options, dialect),
-    state: new TransportState(url, isReliable),
+    state: new TransportState(url, isReliable, options.version),
     backOff: backOffOptions(options)
   })
 }

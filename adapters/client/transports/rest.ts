@@ -54,7 +54,7 @@ export async function openRest(
   const transport = restTransport(trimmedEnd(httpAddress(url), '/'), options, dialect)
   return new HttpCalls({
     transport,
-    state: new TransportState(url, isReliable),
+    state: new TransportState(url, isReliable, options.version),
     backOff: backOffOptions(options)
   })
 }

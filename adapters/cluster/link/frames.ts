@@ -5,7 +5,7 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, ERRORS, isA2AError, type ErrorCode, type FieldViolation } from '../../../machines/protocol/errors.ts'
 import { OWNER_CALL_NAMES, type OwnerCallName } from '../../../runtime/operations/cluster.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
-import type { Erasure, TaskEvent } from '../../../runtime/store/store.ts'
+import type { Erasure, TaskEntry } from '../../../runtime/store/store.ts'
 
 /** A request to another node. Each has a number of its own on its connection. */
 export type Request =
@@ -22,7 +22,7 @@ export type NodeRequestFrame = { readonly id: number } & (
 
 /** An answer. A request has one of the last three, or, if it is to be watched or withheld, any number of the others. */
 export type NodeAnswer =
-  | { readonly told: readonly TaskEvent[] }
+  | { readonly told: readonly TaskEntry[] }
   | { readonly advanced: number }
   | { readonly withheld: true }
   | { readonly answer: unknown }
@@ -71,7 +71,11 @@ export const REQUEST_FRAMES = frames(
 
 /** The frames of the node that answers. A code of a newer node is InternalError here. */
 export const ANSWERED = frames(
-  { told: z.array(z.object({ taskId: anyString, generation: whole, update: free, ordinal: z.optional(whole) })) },
+  {
+    told: z.array(
+      z.object({ taskId: anyString, generation: whole, update: z.optional(free), ordinal: z.optional(whole) })
+    )
+  },
   { advanced: whole },
   { withheld: z.literal(true) },
   { moved: z.literal(true) },

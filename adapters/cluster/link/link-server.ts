@@ -198,7 +198,7 @@ export class LinkServer {
     sendAnswer(socket, id, answer)
   }
 
-  /** Passes the events of a task on, beginning with its newest generation. */
+  /** Passes the log of a task on, beginning with its newest generation. */
   async #watch(
     socket: LinkSocket,
     running: Map<number, Running>,
@@ -210,13 +210,13 @@ export class LinkServer {
     }
     const stop = this.#member.listen(watch, {
       scope,
-      onEvents: events =>
+      onEntries: entries =>
         sendAnswer(
           socket,
           id,
           socket.bufferedAmount <= WAITING_BYTES
-            ? { told: events }
-            : { advanced: Math.max(...events.map(({ generation }) => generation)) }
+            ? { told: entries }
+            : { advanced: Math.max(...entries.map(({ generation }) => generation)) }
         ),
       onGap: generation => sendAnswer(socket, id, { advanced: generation }),
       onClosed: moved

@@ -1,7 +1,14 @@
 import type { Message } from '../../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
-import { type Commit, type ContextKey, type Erasure, isErased, type TaskEvent } from '../../../runtime/store/store.ts'
+import {
+  type Commit,
+  type ContextKey,
+  type Erasure,
+  isErased,
+  isOpeningMessage,
+  type TaskEvent
+} from '../../../runtime/store/store.ts'
 import type { Observation } from '../../../runtime/telemetry-port.ts'
 import type { InspectedTask } from '../feed.ts'
 import { type Kept, Recent, shownTitle, wordsOf } from './recent.ts'
@@ -148,8 +155,8 @@ export class TaskIndex {
     let first: TaskEvent | undefined
     for (const entry of log.filter(entry => entry.taskId === taskId)) {
       if ('message' in entry) {
-        if (entry.generation === 0) opening ??= entry.message
-      } else if (entry.generation === 1) first = entry
+        if (isOpeningMessage(entry)) opening ??= entry.message
+      } else first ??= entry
     }
     const words = opening ? wordsOf(opening) : ''
     const task: IndexedTask = {

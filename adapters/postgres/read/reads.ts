@@ -27,7 +27,7 @@ import type {
   WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/work-port.ts'
-import { checkCount, checkEvents } from '../../rows/commit-rows.ts'
+import { checkCount, lackingIn } from '../../rows/commit-rows.ts'
 import {
   damageError,
   DamagedRow,
@@ -125,7 +125,11 @@ export class PostgresReads {
       const most =
         bytes === undefined ? limit : await this.#upTo(bytes, limit, READS.eventsBefore, [task, after, limit])
       const events = (await this.#rows(READS.events, [task, after, Math.min(most, 2 ** 31 - 1)])).map(eventIn)
-      checkEvents(events, { after, most, generation, newest: events.at(-1)?.generation })
+      const { until, count } = lackingIn(events, { after, most, generation })
+      if (count > 0) {
+        const [numbered] = await this.#rows(READS.numberedMessages, [task, after, until])
+        checkCount(Number(numbered?.[0]), count)
+      }
       return events
     })
     return found ?? []
@@ -135,7 +139,7 @@ export class PostgresReads {
     const found = await this.#ofTask(scope, taskId, async ({ task, messages }) => {
       const most = await this.#upTo(bytes, PAGE_ROWS, READS.taskMessagesBefore, [task, after, PAGE_ROWS])
       const rows = await this.#rows(READS.taskMessages, [task, after, most])
-      checkCount(rows, Math.min(most, messages - after))
+      checkCount(rows.length, Math.min(most, messages - after))
       return rows.map(messageIn)
     })
     return found ?? []

@@ -91,6 +91,10 @@ export const READS = {
     'events',
     'SELECT task, generation, is_term, body, sum FROM events WHERE task = $1 AND generation > $2 ORDER BY generation LIMIT $3::int'
   ),
+  numberedMessages: prepared(
+    'numbered_messages',
+    'SELECT count(*) FROM messages WHERE task IS NOT NULL AND task = $1 AND generation > $2 AND generation <= $3'
+  ),
   taskMessagesBefore: prepared(
     'task_messages_before',
     countBefore(

@@ -1,7 +1,7 @@
 import { fitsInto, type Scope } from '../../../runtime/store/rows.ts'
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../../../runtime/store/task-record.ts'
-import { applyRows, checkCount } from '../../rows/commit-rows.ts'
+import { applyRows, checkCount, checkEntries } from '../../rows/commit-rows.ts'
 import { DamagedRow, originalText, checksumOf, unlessDamaged } from '../../rows/damage.ts'
 import type { PostgresCell, Session } from '../session/session.ts'
 import { binaryArray, type PgTask, verifyRow } from '../write/row-shapes.ts'
@@ -68,8 +68,8 @@ function taskFrom(
   const taskEvents = (events.get(row.task) ?? []).map(eventIn)
   if (form === 'whole') {
     const taskMessages = (messages.get(row.task) ?? []).map(messageIn)
-    checkCount(taskEvents, row.generation)
-    checkCount(taskMessages, row.messages)
+    checkEntries(taskEvents, taskMessages, row.generation)
+    checkCount(taskMessages.length, row.messages)
     applyRows(record, taskEvents, taskMessages)
     return projectTask(record, options)
   }

@@ -51,8 +51,8 @@ export const WRITE_GROUPS = {
   ended: ['int8'],
   /** task, generation, is_term, body, sum. */
   events: ['int8', 'int4', 'bool', 'text', 'int8'],
-  /** context, number, task, body, sum. */
-  messages: ['int8', 'int4', 'int8', 'text', 'int8'],
+  /** context, number, task, body, sum, generation. */
+  messages: ['int8', 'int4', 'int8', 'text', 'int8', 'int4'],
   /** task, key, name, body, sum. */
   journal: ['int8', 'text', 'text', 'text', 'int8'],
   /** tenant, principal, key, context_id, shard, expires_at_ms, body, sum. */
@@ -69,7 +69,11 @@ export const WRITE_GROUPS = {
  * Without `enable_indexscan` the planner finds rows by a bitmap, which needs a condition: it would read the whole index
  * of a table that it thinks empty.
  */
-const WRITE = `
+const WRITE = writeRows('context, number, task, body, sum', 'm1 int8[], m2 int4[], m3 int8[], m4 text[], m5 int8[]')
+
+/** `write_rows` with these columns of messages, and the parameters for them. */
+function writeRows(columns: string, parameters: string): string {
+  return `
 CREATE FUNCTION write_rows(
   shards_ int4[], epochs_ int8[],
   c1 int8[], c2 int8[], c3 int4[], c4 text[], c5 text[], c6 text[], c7 int8[], c8 float8[], c9 int4[], c10 int4[], c11 text[], c12 int8[],
@@ -77,7 +81,7 @@ CREATE FUNCTION write_rows(
   t14 int8[], t15 float8[], t16 float8[], t17 int8[],
   n1 int8[], n2 int8[], n3 text[], n4 int8[], s1 int8[], s2 text[], s3 int8[], d1 int8[],
   e1 int8[], e2 int4[], e3 bool[], e4 text[], e5 int8[],
-  m1 int8[], m2 int4[], m3 int8[], m4 text[], m5 int8[],
+  ${parameters},
   j1 int8[], j2 text[], j3 text[], j4 text[], j5 int8[],
   k1 text[], k2 text[], k3 text[], k4 text[], k5 int4[], k6 float8[], k7 text[], k8 int8[],
   w1 int4[], w2 int8[], w3 int8[], w4 text[], w5 bool[], w6 text[], w7 int8[], x1 int8[],
@@ -130,7 +134,7 @@ BEGIN
     DELETE FROM journal WHERE task = ANY (d1);
   END IF;
   IF e1 IS NOT NULL THEN INSERT INTO events (task, generation, is_term, body, sum) SELECT * FROM unnest(e1, e2, e3, e4, e5); END IF;
-  IF m1 IS NOT NULL THEN INSERT INTO messages (context, number, task, body, sum) SELECT * FROM unnest(m1, m2, m3, m4, m5); END IF;
+  IF m1 IS NOT NULL THEN INSERT INTO messages (${columns}) SELECT * FROM unnest(${parameters.replaceAll(/ \w+\[\]/g, '')}); END IF;
   IF j1 IS NOT NULL THEN
     INSERT INTO journal (task, key, entry, name, body, sum)
       SELECT j.task, j.key, nextval('entries'), j.name, j.body, j.sum FROM unnest(j1, j2, j3, j4, j5) WITH ORDINALITY AS j (task, key, name, body, sum, place) ORDER BY j.place
@@ -157,6 +161,7 @@ BEGIN
   END IF;
 END $body$;
 `
+}
 
 /** The types of the columns of counts of transitions, in the order of `TRANSITION_COLUMNS`. */
 export const TRANSITION_TYPES = ['text', 'text', 'text', 'int4', 'int8', 'int8', 'int8', 'float8', 'int8'] as const
@@ -280,6 +285,12 @@ BEGIN
   RETURN removed + more;
 END $body$;
 `
+
+/** The function of version 2: messages have generations. */
+export const WRITE_GENERATIONS = `DROP FUNCTION write_rows;${writeRows(
+  'context, number, task, body, sum, generation',
+  'm1 int8[], m2 int4[], m3 int8[], m4 text[], m5 int8[], m6 int4[]'
+)}`
 
 /** The SQL of all functions of version 1. */
 export const FUNCTIONS = `${OWNED}${WRITE}${COUNT}${REMOVE}`

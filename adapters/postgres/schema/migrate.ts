@@ -2,7 +2,7 @@ import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { StorageError, tooNew } from '../../rows/damage.ts'
 import type { PostgresPool } from '../session/pool.ts'
 import { quoteIdentifier, Session } from '../session/session.ts'
-import { FUNCTIONS } from './functions.ts'
+import { FUNCTIONS, WRITE_GENERATIONS } from './functions.ts'
 
 /**
  * Version 1: the tables. Names of tenants, principals, contexts and tasks are texts of `storedText`, sorted by their
@@ -120,8 +120,21 @@ const VACUUM = GROWING.map(
  */
 export const SLOTS = 16
 
+/**
+ * Version 2: messages have generations. Those of before have none, and count for nothing; the next entry of their task
+ * has its next generation.
+ */
+const GENERATIONS = `
+  ALTER TABLE messages ADD COLUMN generation int;
+  DROP INDEX messages_of_task;
+  CREATE INDEX messages_of_task ON messages (task, number) INCLUDE (generation) WHERE task IS NOT NULL;
+`
+
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
-export const POSTGRES_MIGRATIONS: readonly string[] = [`${TABLES}${VACUUM}${FUNCTIONS}`]
+export const POSTGRES_MIGRATIONS: readonly string[] = [
+  `${TABLES}${VACUUM}${FUNCTIONS}`,
+  `${GENERATIONS}${WRITE_GENERATIONS}`
+]
 
 /** The number of shards of a new database. */
 export const SHARDS = 48
@@ -187,7 +200,7 @@ export async function checkTables(session: Session, schema: string, name: string
     )
 }
 
-/** Creates the schema with version 1, if it is not there. Two processes may do it at the same time. */
+/** Creates the schema with the newest version, if it is not there. Two processes may do it at the same time. */
 export async function createSchema(session: Session, schema: string, shards: number): Promise<void> {
   // The lock comes before the transaction: one that waits for it inside does not see the schema that another process
   // has made.
@@ -197,8 +210,11 @@ export async function createSchema(session: Session, schema: string, shards: num
     if (isThere !== 't') await session.run(`CREATE SCHEMA ${quoteIdentifier(schema)}`)
     const [[isMade] = []] = await session.once(`SELECT to_regclass('meta') IS NOT NULL`)
     if (isMade === 't') return
-    await session.run(POSTGRES_MIGRATIONS[0] as string)
-    await session.once(`INSERT INTO meta VALUES ('version', '1'), ('shards', $1)`, [String(shards)])
+    for (const sql of POSTGRES_MIGRATIONS) await session.run(sql)
+    await session.once(`INSERT INTO meta VALUES ('version', $1), ('shards', $2)`, [
+      String(POSTGRES_MIGRATIONS.length),
+      String(shards)
+    ])
     await session.once('INSERT INTO shards SELECT shard, 0 FROM generate_series(0, $1::int - 1) AS s (shard)', [shards])
     killPoint('before migration')
   })

@@ -103,9 +103,13 @@ export async function checkServer(
 }
 
 /** The names of our tables, sequences and functions. */
-const OURS = POSTGRES_MIGRATIONS.flatMap(sql =>
-  [...sql.matchAll(/CREATE (?:TABLE|SEQUENCE|FUNCTION) (\w+)/g)].map(([, name]) => name)
-)
+const OURS = [
+  ...new Set(
+    POSTGRES_MIGRATIONS.flatMap(sql =>
+      [...sql.matchAll(/CREATE (?:TABLE|SEQUENCE|FUNCTION) (\w+)/g)].map(([, name]) => name)
+    )
+  )
+]
 
 /** The statements that give the role what it lacks in the schema $1, with objects of the names $2. */
 const MISSING_RIGHTS = `

@@ -203,20 +203,25 @@ export class PostgresBatch {
     return row
   }
 
-  #putEntry(context: PgContext, { body: given, large, generation, taskId, state, time, isTerm }: LogRow): void {
+  #putEntry(
+    context: PgContext,
+    { body: given, large, isMessage, generation, taskId, state, time, isTerm }: LogRow
+  ): void {
     const body = large ? JSON.stringify(large) : given
     const task = taskId === undefined ? undefined : this.#changed(context, taskId)
-    if (task) task.bytes += Buffer.byteLength(body)
-    if (generation === 0) {
+    if (task) {
+      task.bytes += Buffer.byteLength(body)
+      task.generation = Math.max(task.generation, generation)
+    }
+    if (isMessage) {
       context.messages += 1
       if (task) task.messages += 1
       const cells = [context.context, context.messages, task?.task ?? null, body]
-      return this.#groups.add('messages', ...cells, checksumOf(cells))
+      return this.#groups.add('messages', ...cells, checksumOf(cells), generation === 0 ? null : generation)
     }
     if (!task) return
     const cells = [task.task, generation, isTerm, body]
     this.#groups.add('events', ...cells, checksumOf(cells))
-    task.generation = Math.max(task.generation, generation)
     if (state !== undefined) Object.assign(task, { state, time, statusAt: generation })
   }
 

@@ -13,7 +13,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { type Holder, inUse, StorageError, thisHolder, tooNew } from '../../rows/damage.ts'
 import { type Database, type DriverName, driverOf, sqliteReasonOf, rollBack, sqliteCode } from '../driver.ts'
-import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3, VERSION_4 } from '../tables.ts'
+import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5 } from '../tables.ts'
 import {
   APPLICATION_ID,
   APPLICATION_ID_OFFSET,
@@ -311,7 +311,7 @@ function unusableLock(file: string, cause: unknown): StorageError {
 }
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
-export const SQLITE_MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4]
+export const SQLITE_MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5]
 
 /** Starts an empty file that can release free pages. This setting must precede the first page, which it writes. */
 const BEGIN_FILE = 'BEGIN; PRAGMA auto_vacuum = INCREMENTAL'

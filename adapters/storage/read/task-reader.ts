@@ -10,7 +10,7 @@ import type {
   TaskSize
 } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../../runtime/store/task-record.ts'
-import { applyRows, checkCount, checkEvents, countBefore } from '../../rows/commit-rows.ts'
+import { applyRows, checkCount, checkEntries, countBefore, lackingIn } from '../../rows/commit-rows.ts'
 import { DamagedRow, originalText, storedText } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { EventRow, StoredTaskRow, Tables } from '../tables.ts'
@@ -45,6 +45,7 @@ export class TaskReader {
   readonly #messagePage
   readonly #eventsBefore: Statement
   readonly #messagesBefore: Statement
+  readonly #numbered: Statement
   /** LRU cache of tasks with many events, by id: a later read adds their new rows. */
   readonly #kept = new LruCache<KeptTask>(KEPT)
 
@@ -68,6 +69,9 @@ export class TaskReader {
         'number',
         '?'
       )
+    )
+    this.#numbered = database.prepare(
+      'SELECT count(*) AS count FROM messages WHERE task = ? AND generation > ? AND generation <= ?'
     )
     this.sizes = new TaskSizes(database)
   }
@@ -131,7 +135,8 @@ export class TaskReader {
         ? limit
         : Math.min(limit, Number(this.#eventsBefore.get(task, after, limit, bytes)?.count) + 1)
     const rows = this.#page.all(task, after, most)
-    checkEvents(rows, { after, most, generation, newest: rows.at(-1)?.generation })
+    const { until, count } = lackingIn(rows, { after, most, generation })
+    if (count > 0) checkCount(Number(this.#numbered.get(task, after, until)?.count), count)
     return listOf(rows)
   }
 
@@ -139,7 +144,7 @@ export class TaskReader {
   readMessages({ task, messages }: StoredTaskRow, after: number, bytes: number): string {
     const most = Math.min(PAGE_ROWS, Number(this.#messagesBefore.get(task, PAGE_ROWS, after, bytes)?.count) + 1)
     const rows = this.#messagePage.all(task, most, after)
-    checkCount(rows, Math.min(most, messages - after))
+    checkCount(rows.length, Math.min(most, messages - after))
     return listOf(rows)
   }
 
@@ -147,7 +152,7 @@ export class TaskReader {
   #statusOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
     const record = newTaskRecord(key, originalText(row.taskId))
     const newest = row.statusAt === 0 ? [] : this.#status.all(row.task, row.statusAt)
-    checkCount(newest, Math.min(1, row.statusAt))
+    checkCount(newest.length, Math.min(1, row.statusAt))
     for (const each of [...this.#terms.all(row.task), ...newest]) applyEvent(record, eventOf(each))
     record.generation = row.generation
     return record
@@ -167,8 +172,8 @@ export class TaskReader {
     const messages = this.#messagePage
       .all(row.task, row.messages, known)
       .map(({ body }) => JSON.parse(body) as MessageRow)
-    checkCount(events, row.generation - record.generation)
-    checkCount(messages, row.messages - known)
+    checkEntries(events, messages, row.generation - record.generation)
+    checkCount(messages.length, row.messages - known)
     applyRows(record, events.map(eventOf), messages)
     if (row.generation >= KEPT_FROM) this.#kept.set(row.taskId, { record, messages: row.messages })
     return record

@@ -56,6 +56,7 @@ type PackedEntry = readonly [
   large: LogRow['large'] | null,
   characters: number,
   taskId: string | null,
+  isMessage: boolean,
   generation: number,
   state: string | null,
   time: string,
@@ -146,17 +147,38 @@ function unpackedTask([taskId, state, generation, snapshot, wakeAtMs]: PackedTas
   return { taskId, state, generation, snapshot, wakeAtMs }
 }
 
-function packedEntry({ body, large, characters, taskId, generation, state, time, isTerm }: LogRow): PackedEntry {
+function packedEntry({
+  body,
+  large,
+  characters,
+  taskId,
+  isMessage,
+  generation,
+  state,
+  time,
+  isTerm
+}: LogRow): PackedEntry {
   // Lists with `undefined` are slower to send.
-  return [body, large ?? null, characters, taskId ?? null, generation, state ?? null, time, isTerm]
+  return [body, large ?? null, characters, taskId ?? null, isMessage, generation, state ?? null, time, isTerm]
 }
 
-function unpackedEntry([body, large, characters, taskId, generation, state, time, isTerm]: PackedEntry): LogRow {
+function unpackedEntry([
+  body,
+  large,
+  characters,
+  taskId,
+  isMessage,
+  generation,
+  state,
+  time,
+  isTerm
+]: PackedEntry): LogRow {
   return {
     body,
     large: large ?? undefined,
     characters,
     taskId: taskId ?? undefined,
+    isMessage,
     generation,
     state: state ?? undefined,
     time,

@@ -216,16 +216,21 @@ export class CommitWriter {
     return changed
   }
 
-  #writeEntry(context: ChangedContext, { body, large, taskId, generation, state, time, isTerm }: LogRow): void {
+  #writeEntry(
+    context: ChangedContext,
+    { body, large, taskId, isMessage, generation, state, time, isTerm }: LogRow
+  ): void {
     const task = taskId === undefined ? undefined : this.#changedIn(context, taskId)?.row
-    if (generation === 0) {
+    if (task) task.generation = Math.max(task.generation, generation)
+    if (isMessage) {
       context.row.messages += 1
       if (task) task.messages += 1
       return this.#tables.messages.insert({
         context: context.row.context,
         number: context.row.messages,
         task: task?.task ?? null,
-        body
+        body,
+        generation: generation === 0 ? null : generation
       })
     }
     if (!task) return
@@ -235,7 +240,6 @@ export class CommitWriter {
       isTerm: isTerm ? 1 : 0,
       body: large ? JSON.stringify(large) : body
     })
-    task.generation = Math.max(task.generation, generation)
     if (state !== undefined) Object.assign(task, { state, time, statusAt: generation })
   }
 

@@ -42,7 +42,7 @@ export async function walkBargain(
     { ...agent, negotiate: respondent.negotiation, work: endlessWork },
     { earlier: [] },
     await newDisk(disk),
-    { queuedMessages: WAITING_LIMIT }
+    { limits: { queuedMessages: WAITING_LIMIT } }
   )
   let arrived = 0
   const open = () =>

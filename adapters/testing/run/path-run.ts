@@ -3,6 +3,7 @@ import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Agent } from '../../../runtime/index.ts'
+import { taskReferenceOf } from '../../client/requests.ts'
 import { PathError } from '../path-error.ts'
 import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, PathStep } from '../plan/plan.ts'
@@ -11,7 +12,7 @@ import { type AtStep, OPENING } from './chart-run.ts'
 import { type DriverAccess, createTestClient, type Manner } from './drivers.ts'
 import type { TestClient } from './official-caller.ts'
 import type { WorkDouble } from './stub-actors.ts'
-import { agreeing, type Interlude, newDisk, openingMessage, World } from './world.ts'
+import { agreeing, type Interlude, newDisk, openingMessage, World, type WorldChanges } from './world.ts'
 
 /** Walks one path through a runtime. Rejects with PathError at the first unexpected step. */
 export async function walk(
@@ -19,9 +20,10 @@ export async function walk(
   cast: WorkDouble,
   path: Path,
   { interlude, disk = 'memory', ...access }: Manner,
-  at: AtStep = () => {}
+  at: AtStep = () => {},
+  changes: WorldChanges = {}
 ): Promise<void> {
-  const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
+  const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk), changes)
   const caller = await createTestClient(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
   try {
@@ -45,6 +47,8 @@ class PathRun {
   #caller: TestClient
   #taskId = ''
   #messages = 0
+  /** The messages that the task has taken, its opening one included. */
+  #taken = 1
 
   constructor(world: World, cast: WorkDouble, access: DriverAccess, caller: TestClient) {
     this.#world = world
@@ -94,6 +98,7 @@ class PathRun {
         refusal,
         code ?? 'it was taken'
       )
+    if (move.type === 'message' && refusal === undefined) this.#taken += 1
     await this.#check(step, before)
   }
 
@@ -135,7 +140,7 @@ class PathRun {
     if (!isDeepStrictEqual(updates, withFirstChunks(wanted)))
       throw new PathError(step, 'the task has to tell', wanted.slice(from), updates.slice(from), this.#world.error)
     const task = await this.#caller.task(this.#taskId)
-    const [is, has] = [summaryOf(task), summaryOfUpdates(wanted)]
+    const [is, has] = [summaryOf(task), summaryOfUpdates(wanted, this.#taken)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */
     if (!isDeepStrictEqual(is, has)) throw new PathError(step, 'the task has to be', has, is)
   }
@@ -151,8 +156,8 @@ function summaryOf({ status, artifacts = [], metadata }: Task) {
   return { state: status.state, generation, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
 }
 
-/** The same, derived from events. */
-function summaryOfUpdates(updates: readonly ComparedEvent[]) {
+/** The same, derived from events. Each of them has a generation, and so have the messages. */
+function summaryOfUpdates(updates: readonly ComparedEvent[], messages: number) {
   const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
   let state
   for (const update of updates) {
@@ -166,7 +171,11 @@ function summaryOfUpdates(updates: readonly ComparedEvent[]) {
       else artifacts.push({ artifactId, name, parts })
     }
   }
-  return { state, generation: updates.length, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
+  return {
+    state,
+    generation: updates.length + messages,
+    artifacts: artifacts.map(({ name, parts }) => ({ name, parts }))
+  }
 }
 
 /** The number of rests to wait for an expected event, also over a socket. */
@@ -183,6 +192,8 @@ class Follower {
   readonly #rest: () => Promise<void>
   #stop = new AbortController()
   #reading: Promise<void> = Promise.resolve()
+  /** The generation of the last event. */
+  #generation = 0
 
   /** `isOwn`: whether the author chose an artifact's id. `rest` lets pending work run once. */
   constructor(isOwn: (artifactId: string) => boolean, rest: () => Promise<void>) {
@@ -193,7 +204,7 @@ class Follower {
   /** Continues with a stream of events after a generation. */
   follow(open: (after: number, signal: AbortSignal) => AsyncIterable<StreamResponse>): void {
     this.#stop = new AbortController()
-    this.#reading = this.#read(open(this.updates.length, this.#stop.signal))
+    this.#reading = this.#read(open(this.#generation, this.#stop.signal))
   }
 
   /** Stops the stream. */
@@ -210,7 +221,10 @@ class Follower {
 
   async #read(events: AsyncIterable<StreamResponse>): Promise<void> {
     try {
-      for await (const event of events) this.updates.push(comparedUpdate(event as ResumedUpdate, this.#isOwn))
+      for await (const event of events) {
+        this.#generation = taskReferenceOf(event).generation ?? this.#generation
+        this.updates.push(comparedUpdate(event as ResumedUpdate, this.#isOwn))
+      }
     } catch {
       // Ignored: missing events fail the comparison.
     }

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { movePart } from '../../../machines/protocol/negotiation.ts'
 import type { Message } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import type { NativeVersion } from '../../../machines/protocol/versions.ts'
 import type { Limits } from '../../../runtime/access/limits.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import {
@@ -31,6 +32,14 @@ export type Interlude = 'none' | 'restarted' | 'killed'
 /** The context of every path. */
 export const CONTEXT = 'context-1'
 
+/** Changes of the runtimes of a world. */
+export interface WorldChanges {
+  readonly limits?: Partial<Limits>
+  readonly versions?: readonly NativeVersion[]
+  /** Gives what is called in place of a runtime. */
+  readonly watch?: (runtime: ServedRuntime) => ServedRuntime
+}
+
 /**
  * An agent's runtime with a virtual clock, which can be restarted on the same disk. Ids are counted, so that they are
  * equal in worlds with the same history.
@@ -39,7 +48,7 @@ export class World {
   readonly clock: VirtualClock
   readonly #agent: Agent
   readonly #disk: Disk
-  readonly #limits: Partial<Limits>
+  readonly #changes: WorldChanges
   readonly #ids: () => string
   /** Errors appear in the test, not in a log. */
   readonly #logger: Logger
@@ -47,13 +56,13 @@ export class World {
   #isDead = false
   #runtime: ServedRuntime
 
-  private constructor(agent: Agent, { disk, clock, ids }: Past, limits: Partial<Limits>) {
+  private constructor(agent: Agent, { disk, clock, ids }: Past, changes: WorldChanges) {
     // Time does not pass, so there is no cleanup time, and no restart of crashed work. Paths use streams.
     const note: Logger['error'] = (_, { error }) => void this.#errors.push(error)
     this.#logger = { warn: note, error: note }
     this.#agent = { ...agent, capabilities: {}, cancelGraceMs: 0, restart: { ...agent.restart, type: 'temporary' } }
     this.#disk = disk
-    this.#limits = limits
+    this.#changes = changes
     this.clock = clock
     this.#ids = ids
     this.#runtime = this.#begin()
@@ -64,9 +73,9 @@ export class World {
     agent: Agent,
     { earlier }: Pick<OpeningCase, 'earlier'>,
     disk: Disk,
-    limits: Partial<Limits> = {}
+    changes: WorldChanges = {}
   ): Promise<World> {
-    return new World(agent, await past(agent, earlier, disk), limits)
+    return new World(agent, await past(agent, earlier, disk), changes)
   }
 
   /** The last error of the author's code. */
@@ -104,16 +113,13 @@ export class World {
   #begin(): ServedRuntime {
     const lasting = this.#disk.open()
     const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)) }
-    return servedRuntime(
-      createRuntime({
-        agent: this.#agent,
-        clock: this.clock,
-        ids: this.#ids,
-        limits: this.#limits,
-        logger: this.#logger,
-        store
-      }),
-      'world'
+    const { watch = runtime => runtime, ...options } = this.#changes
+    const { clock } = this
+    return watch(
+      servedRuntime(
+        createRuntime({ ...options, agent: this.#agent, clock, ids: this.#ids, logger: this.#logger, store }),
+        'world'
+      )
     )
   }
 }

@@ -12,7 +12,8 @@ const REPORTED_VIOLATIONS = 20
 /**
  * Decodes parsed JSON by a schema into canonical form, as ProtoJSON does (§5.7).
  *
- * Accepts snake_case names, enum numbers, either base64 alphabet, any UTC offset, int32 as text and null for absent.
+ * Accepts snake_case names, enum numbers, either base64 alphabet, any UTC offset, int32 as text, int64 as a number and
+ * null for absent.
  * Drops unknown members and default values of fields without presence. The contents of `metadata`, `data`, `params` and
  * `header` are neither copied nor checked, so call `checkJson` before. Throws InvalidParams with a violation for each
  * invalid field, at most 20, with paths below `root`.
@@ -90,6 +91,8 @@ const LONGEST_ID = 128
 const BASE64_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 const NOT_BASE64 = /[^A-Za-z0-9+/]/
 const DECIMAL = /^-?(?:0|[1-9]\d{0,9})$/
+const MAX_INT64 = '9223372036854775807'
+const UNSIGNED = /^(?:0|[1-9]\d{0,18})$/
 
 const NON_EMPTY = 'a non-empty string'
 const ID = `an id of 1 to ${LONGEST_ID} characters without control characters`
@@ -134,6 +137,14 @@ export function int32(min = 0, max = MAX_INT32): Schema<number> {
   return z.pipe(z.transform(numberOf), z.number({ error }).check(z.refine(inRange, { error })))
 }
 
+const INT64 = requirementText(`a whole number from 0 to ${MAX_INT64}`)
+
+/** A whole number from 0 to 2^63 - 1, as decimal text (ProtoJSON's int64); a JSON number is accepted. */
+export const int64: Schema<string> = z.pipe(
+  z.transform((value: unknown) => (Number.isInteger(value) ? String(BigInt(value as number)) : value)),
+  z.string({ error: INT64 }).check(z.refine(isInt64, { error: INT64 }))
+)
+
 /** A name of an enum; its number in the proto is accepted. */
 export function enumeration<Name extends string>(
   table: Readonly<Record<Name, { readonly number: number }>>
@@ -163,6 +174,11 @@ function isIdentifier(value: string): boolean {
     if (unit < 0x20 || unit === 0x7f) return false
   }
   return true
+}
+
+/** Texts of the same length are in the order of their numbers. */
+function isInt64(value: string): boolean {
+  return UNSIGNED.test(value) && (value.length < MAX_INT64.length || value <= MAX_INT64)
 }
 
 function isJson(value: unknown): boolean {

@@ -10,7 +10,7 @@ import {
   type Store,
   type StoredTask
 } from '../store.ts'
-import { projectTask, takeLast } from '../task-record.ts'
+import { indexAfter, projectTask, takeLast } from '../task-record.ts'
 import { type LoggedTask, taskSizeOf } from './context.ts'
 import { MemoryContexts } from './contexts.ts'
 import { latestFirst, TimeIndex } from './indexes.ts'
@@ -78,7 +78,9 @@ export function memoryStore(): Store {
       }),
     readEvents: (scope, taskId, after, limit, bytes) =>
       call(() => {
-        const log = contexts.task(scope, taskId)?.log.slice(after, after + limit) ?? []
+        const all = contexts.task(scope, taskId)?.log ?? []
+        const from = indexAfter(all, after)
+        const log = all.slice(from, from + limit)
         return bytes === undefined ? log : upTo(log, bytes)
       }),
     readTaskMessages: (scope, taskId, after, bytes) =>

@@ -164,7 +164,7 @@ await t.test("a served agent's card is verified at its address, by keys at an ad
     )
   }
   t.match(await runCommand(['card', 'verify', 'http://127.0.0.1:1', '--keys', jwks]), {
-    code: 1,
+    code: 3,
     stderr: /Nobody answers/
   })
   t.match(await runCommand(['card', 'verify', 'card.json', '--keys', jwks, '--api-key', 'k']), {

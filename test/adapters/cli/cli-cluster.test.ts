@@ -202,7 +202,7 @@ await t.test('nodes on a database that is there', async t => {
     t.match(
       text,
       new RegExp(
-        `^Echo: Says them\\n[^]*  database postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n[^]*send ws:\\S+ "Say hello" --context "?demo~\\d+"? --out artifacts --api-key …\\n[^]*  kill -9 \\d+\\n[^]*cluster status --db=postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n`
+        `^Echo: Says them\\n[^]*  database postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n[^]*send ws:\\S+ "Say hello" --context-id "?demo~\\d+"? --out artifacts --api-key …\\n[^]*  kill -9 \\d+\\n[^]*cluster status --db=postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n`
       )
     )
     const { nodes } = await statusOf(['--db', url], cwd)

@@ -83,10 +83,10 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['send'], /URL is missing\.\nUsage: taskchart send URL/],
     [['send', 'ws://localhost'], /"text" is missing\./],
     [['send', 'ws://localhost', 'two', 'words'], /"words" is one argument too many\. Put quotes/],
-    [['send', 'ws://localhost', 'hi', '--nope'], /There is no option --nope\. There are: --context, /],
+    [['send', 'ws://localhost', 'hi', '--nope'], /There is no option --nope\. There are: --text, /],
     [['send', 'ws://localhost', 'hi', '--context'], /--context needs a value\./],
     [['send', 'ws://localhost', 'hi', '--context', 'a', '--context=b'], /--context was given twice\. Give it once\./],
-    [['send', 'localhost:4242', 'hi'], /"localhost:4242" is not the address of an agent/],
+    [['send', 'ftp://localhost', 'hi'], /"ftp:\/\/localhost" is not the address of an agent/],
     [['send', 'ws://localhost', 'hi', '--api-key', 'two words'], /--api-key takes printable ASCII/],
     [['send', '--', 'ws://localhost', 'hi', '--help'], /"--help" is one argument too many/],
     [['watch'], /URL is missing\.\nUsage: taskchart watch URL TASK/],
@@ -97,7 +97,7 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
       /There is no option -t\. For an argument that begins with a dash, write -- before it\./
     ],
     [['watch', 'ws://localhost', 't1', '--context', 'c1'], /There is no option --context\. There are: --out, /],
-    [['watch', 'localhost:4242', 't1'], /"localhost:4242" is not the address of an agent/],
+    [['watch', 'somewhere', 't1'], /"somewhere" is not the address of an agent/],
     [['watch', 'ws://localhost', 't1', '--api-key', 'two words'], /--api-key takes printable ASCII/],
     [['card'], /URL is missing\.\nUsage: taskchart card URL/],
     [['card', 'nowhere'], /"nowhere" is not the address of an agent/],
@@ -367,9 +367,9 @@ Skills
     )
   })
 
-  await t.test('of an unreachable server is one line with exit code 1', async t => {
+  await t.test('of an unreachable server is one line with exit code 3', async t => {
     t.strictSame(await run(['card', 'http://127.0.0.1:1']), {
-      code: 1,
+      code: 3,
       stdout: '',
       stderr: 'taskchart: Nobody answers at http://127.0.0.1:1/.well-known/agent-card.json. Is the agent running?\n'
     })

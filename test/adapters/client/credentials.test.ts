@@ -159,14 +159,15 @@ for (const [scheme, authenticate, place] of AGENTS) {
         ['doctor', url]
       ]
       for (const row of rows) {
+        const refused = row[0] === 'doctor' ? 1 : 4
         t.match(await runCommand([...row, '--api-key', 'secret-of-16-chars']), { code: 0 }, row.join(' '))
         t.match(
           await runCommand(row, { env: { TASKCHART_API_KEY: 'secret-of-16-chars' } }),
-          { code: scheme === 'no scheme' ? 1 : 0 },
+          { code: scheme !== 'no scheme' ? 0 : refused },
           `${row.join(' ')}, from the environment`
         )
         const { code, stdout, stderr } = await runCommand([...row, '--api-key', 'wrong-key'])
-        t.equal(code, 1)
+        t.equal(code, refused)
         t.match(
           stdout + stderr,
           `refused the key, which was sent in ${place}. Give another with --api-key KEY.`,
@@ -190,7 +191,7 @@ for (const [scheme, authenticate, place] of AGENTS) {
         { code: 0 }
       )
       t.match(await runCommand(['test', url, '--api-key', 'wrong-key', '--binding', 'JSONRPC']), {
-        code: 1,
+        code: 4,
         stderr: `refused the key, which was sent in ${place}.`
       })
     })
@@ -393,7 +394,7 @@ await t.test('every command reads a card that is refused without credentials', a
     t.match(await runCommand([...row, '--api-key', 'secret-of-16-chars']), { code: 0 }, row.join(' '))
     t.match(await runCommand(row, { env: { A2ACLI_API_KEY: 'secret-of-16-chars' } }), { code: 0 }, row.join(' '))
     const wrong = await runCommand([...row, '--api-key', 'wrong'])
-    t.equal(wrong.code, 1)
+    t.equal(wrong.code, row[0] === 'doctor' ? 1 : 4)
     t.match(
       wrong.stdout + wrong.stderr,
       `The agent at ${url} refused the key, which was sent in x-api-key. Give another with --api-key KEY.`,
@@ -401,13 +402,13 @@ await t.test('every command reads a card that is refused without credentials', a
     )
   }
   t.match(await runCommand(['card', url]), {
-    code: 1,
+    code: 4,
     stderr: `taskchart: The agent at ${url} requires a key. Give one with --api-key KEY.\n`
   })
   t.match(await runCommand(['doctor', url]), { code: 1, stdout: `npx taskchart doctor ${url} --api-key KEY\n` })
-  t.match(await runCommand(['test', url]), { code: 1, stderr: 'requires a key' })
+  t.match(await runCommand(['test', url]), { code: 4, stderr: 'requires a key' })
   const forbidden = await lockedCard(t, 'x-api-key', 'secret-of-16-chars', { status: 403 })
-  t.match(await runCommand(['card', forbidden.url]), { code: 1, stderr: 'may not be read (HTTP 403).' })
+  t.match(await runCommand(['card', forbidden.url]), { code: 4, stderr: 'may not be read (HTTP 403).' })
 })
 
 await t.test('credentials that are sent only if asked for forbid nothing', async t => {

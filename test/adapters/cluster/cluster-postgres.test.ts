@@ -14,13 +14,13 @@ import { poolOf, type PostgresPool } from '../../../adapters/postgres/session/po
 import { connectionsOf, storeOf } from '../../../adapters/postgres/store.ts'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
 import {
-  createRuntime,
   defineAgent,
   inputRequired,
   type Runtime,
   type RuntimeOptions,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { createNode } from '../../../runtime/runtime.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import {
@@ -75,7 +75,7 @@ function cluster(t: Test, agent = asks) {
       logger,
       ...more
     })
-    const runtime = createRuntime({ agent, logger, store: node.store, cluster: node, ...options })
+    const runtime = createNode({ agent, logger, store: node.store, cluster: node, ...options })
     t.teardown(() => runtime.close())
     await node.open()
     return { node, runtime, address, said }

@@ -24,6 +24,7 @@ import {
   reply,
   type WorkFunction
 } from '../../../runtime/index.ts'
+import { createNode } from '../../../runtime/runtime.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { ClusterMember } from '../../../runtime/operations/cluster.ts'
@@ -153,11 +154,14 @@ await t.test('a node without shards serves tasks of the others', async t => {
   })
   await t.test('conditions, long polls and lists', async t => {
     const task = taskIn(await front.sendMessage(say('x'), withGenerations))
-    const generation = 3
-    t.match(
-      await refusal(front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: 1 } })),
-      { code: 'TaskGenerationMismatch' }
-    )
+    const generation = 4
+    const metadata = { taskId: task.id, expectedGeneration: '1', currentGeneration: '4' }
+    const conditional = { ...withGenerations, conditions: { ifGenerationMatch: 1 } }
+    for (const refused of [
+      front.cancelTask({ id: task.id }, conditional),
+      front.sendMessage(say('y', { taskId: task.id }), conditional)
+    ])
+      t.match(await refusal(refused), { code: 'TaskGenerationMismatch', metadata })
     const polled = front.getTask({ id: task.id }, { ...withGenerations, conditions: { currentGeneration: generation } })
     t.equal(
       (await front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: generation } }))
@@ -467,7 +471,7 @@ await t.test(
       ['task:input-required', 'working', 'artifact: Monday', 'completed'],
       'the events of the next owner arrive here'
     )
-    t.match(heard, [{ advanced: 3 }, { moved: true }])
+    t.match(heard, [{ advanced: 4 }, { moved: true }])
     t.equal(heard.length, 2)
   }
 )
@@ -853,7 +857,7 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
       clock
     })
     const runtime = servedRuntime(
-      createRuntime({
+      createNode({
         agent: defineAgent({ card, work: asks }),
         store: node.store,
         cluster: node,
@@ -962,8 +966,8 @@ await t.test('a node that serves its shards', async t => {
     await until(() => heard.length === 1)
     const event = (generation: number, text: string) =>
       ({ taskId: 'a~0', generation, update: { text } }) as unknown as TaskEvent
-    listener?.onEvents([event(8, 'x'.repeat(8 * 1024 * 1024))])
-    listener?.onEvents([event(9, ''), event(10, '')])
+    listener?.onEntries([event(8, 'x'.repeat(8 * 1024 * 1024))])
+    listener?.onEntries([event(9, ''), { taskId: 'a~0', generation: 10 }])
     listener?.onGap(11)
     listener?.onClosed(undefined)
     await until(() => heard.length === 5)

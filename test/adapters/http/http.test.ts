@@ -137,7 +137,7 @@ await t.test('a stream sends server-sent events, one per line, with generations 
     )
     t.strictSame(
       events.map(({ id }) => id),
-      ['1', '2', '3', '4', '5', '6']
+      ['2', '3', '4', '5', '6', '7']
     )
     if (path === '') for (const { data } of events) t.match(data, { jsonrpc: '2.0', id: 'a', result: {} })
     t.strictSame(
@@ -164,9 +164,9 @@ await t.test('a subscription works by GET and POST, and resumes after Last-Event
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: task.id } })
     })
   ]
-  for (const stream of streams) t.match(await stream.next(), { id: '3' })
+  for (const stream of streams) t.match(await stream.next(), { id: '4' })
   const resumed = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, {
-    headers: { ...reliable, 'last-event-id': '1' }
+    headers: { ...reliable, 'last-event-id': '2' }
   })
   t.equal(resumed.response.headers.get('a2a-extensions'), RELIABILITY_EXTENSION)
   t.strictSame(told([await resumed.next(), await resumed.next()]), ['working', 'input-required: And then?'])
@@ -183,15 +183,15 @@ await t.test('a subscription works by GET and POST, and resumes after Last-Event
       'undefined'
     ])
   const missed = await ask(`${url}tasks/${task.id}:subscribe`, {
-    headers: { ...reliable, 'taskchart-after-generation': '4' }
+    headers: { ...reliable, 'taskchart-after-generation': '6' }
   })
   t.strictSame(
     sentEvents(missed.text).map(({ id }) => id),
-    ['5', '6'],
+    ['7', '8'],
     'also of an ended task'
   )
   t.match(
-    await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '6' } }),
+    await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '8' } }),
     { status: 200, text: '' }
   )
   t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '9' } })).json, {
@@ -208,7 +208,7 @@ await t.test('a stream without events starts after a second, and sends a comment
   await reaches(runtime, task.id, 'working')
   const timers = clock.size
   const opening = OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, {
-    headers: { ...JSON_TYPE, 'a2a-extensions': RELIABILITY_EXTENSION, 'last-event-id': '2' }
+    headers: { ...JSON_TYPE, 'a2a-extensions': RELIABILITY_EXTENSION, 'last-event-id': '3' }
   })
   await until(() => clock.size > timers)
   await rest()
@@ -320,7 +320,7 @@ await t.test('a client that reads late receives every event once', async t => {
   for (let event = await stream.next(); event; event = await stream.next()) ids.push(Number(event.id))
   t.strictSame(
     ids,
-    Array.from({ length: 303 }, (_, i) => i + 1)
+    Array.from({ length: 303 }, (_, i) => i + 2)
   )
 })
 
@@ -331,7 +331,7 @@ await t.test('an activated extension is echoed, and its conditions apply', async
   const sent = await rpc(url, 'SendMessage', message, reliable)
   t.equal(sent.headers.get('a2a-extensions'), RELIABILITY_EXTENSION)
   const task = taskIn(sent.json['result'] as never)
-  t.equal(generationOf({ task }), 3)
+  t.equal(generationOf({ task }), 4)
   t.strictSame((await rpc(url, 'SendMessage', message, reliable)).json, sent.json, 'a message is processed once')
   const answer = say('x', { taskId: task.id })
   t.match(
@@ -339,9 +339,17 @@ await t.test('an activated extension is echoed, and its conditions apply', async
       body: JSON.stringify(answer),
       headers: { ...reliable, 'taskchart-if-generation-match': '2' }
     }),
-    { status: 409, json: { error: { status: 'ABORTED' } } }
+    {
+      status: 409,
+      json: {
+        error: {
+          status: 'ABORTED',
+          details: [{ metadata: { taskId: task.id, expectedGeneration: '2', currentGeneration: '4' } }]
+        }
+      }
+    }
   )
-  const polled = ask(`${url}tasks/${task.id}`, { headers: { ...reliable, 'taskchart-current-generation': '3' } })
+  const polled = ask(`${url}tasks/${task.id}`, { headers: { ...reliable, 'taskchart-current-generation': '4' } })
   await rest()
   await runtime.sendMessage(answer)
   t.match((await polled).json, { id: task.id, status: { state: /WORKING|COMPLETED/ } })

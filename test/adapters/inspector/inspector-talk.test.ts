@@ -136,7 +136,7 @@ await t.test('contexts and their messages', async t => {
       t.match(rows, [
         { message: { role: 'ROLE_USER', parts: [{ text: 'hello' }] } },
         { message: { role: 'ROLE_AGENT', parts: [{ text: 'Hello, token=[redacted]' }] } },
-        { taskId: task.id, generation: 0 }
+        { taskId: task.id, generation: 1 }
       ])
       t.equal(rows[2]?.message, undefined, 'a message of a task is in its history')
       t.equal(rows[0]?.atMs, undefined, 'its time was not seen')

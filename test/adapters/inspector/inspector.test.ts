@@ -85,7 +85,7 @@ await t.test('a page', async t => {
       contextId: 'c',
       owner: { tenant: '', principal: 'anonymous' },
       state: 'TASK_STATE_INPUT_REQUIRED',
-      generation: 3,
+      generation: 4,
       openedMs,
       changedMs: openedMs,
       title: 'ask'
@@ -95,7 +95,7 @@ await t.test('a page', async t => {
     const {
       rows: [changed]
     } = await reader.frame('tasks', ({ rows }) => rows[0]?.state === 'TASK_STATE_COMPLETED')
-    t.match(changed, { ...row, state: 'TASK_STATE_COMPLETED', generation: 6, changedMs: Number })
+    t.match(changed, { ...row, state: 'TASK_STATE_COMPLETED', generation: 8, changedMs: Number })
     const fresh = taskIn(await runtime.sendMessage(say(` ${'long '.repeat(40)}token=secret`)))
     const {
       rows: [opened]
@@ -128,7 +128,7 @@ await t.test('a page', async t => {
     reader.ask({ type: 'watch', contextId: 'c' })
     t.strictSame(await reader.frame('actors'), { type: 'actors', contextId: 'c', rows: [], gone: [] })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('ask', { contextId: 'c' })))
-    const { steps } = await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 3))
+    const { steps } = await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 4))
     t.strictSame(
       steps.map(({ n }) => n),
       steps.map((_, i) => i + 1)
@@ -178,7 +178,7 @@ await t.test('a page', async t => {
     t.match(asked, {
       states: ['task', 'task.active', 'task.active.started', 'task.active.started.inputRequired'],
       taskId,
-      generation: 3
+      generation: 4
     })
     t.match(
       steps.find(({ event }) => event.type === 'request.received'),
@@ -218,7 +218,7 @@ await t.test('a page', async t => {
     gate.resolve()
     await Promise.all(sent)
     const seen = () => reader.all('steps').flatMap(({ steps }) => steps)
-    await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 3))
+    await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 4))
     const [first = ''] = seen().flatMap(({ taskId }) => taskId ?? [])
     t.strictSame(
       [
@@ -228,7 +228,7 @@ await t.test('a page', async t => {
             .map(({ generation }) => generation)
         )
       ],
-      [1, 3]
+      [2, 4]
     )
   })
 

@@ -371,13 +371,13 @@ await t.test('principal, tenant, extensions, conditions and signal reach the run
 
   const extended = { ...ann, extensions: [RELIABILITY_EXTENSION] }
   t.strictSame((await call(dialect, 'tasks/get', { id }, extended)).metadata, {
-    [RELIABILITY_EXTENSION]: { generation: 3 }
+    [RELIABILITY_EXTENSION]: { generation: 4 }
   })
   const resumed = stream(dialect, 'tasks/resubscribe', { id }, { ...extended, conditions: { afterGeneration: 2 } })
   t.match(await next(resumed), { kind: 'status-update', metadata: { [RELIABILITY_EXTENSION]: { generation: 3 } } })
   t.match(await refusal(call(dialect, 'tasks/cancel', { id }, { ...extended, conditions: { ifGenerationMatch: 1 } })), {
     code: 'TaskGenerationMismatch',
-    metadata: { taskId: id }
+    metadata: { taskId: id, expectedGeneration: '1', currentGeneration: '4' }
   })
 
   const given = new AbortController()

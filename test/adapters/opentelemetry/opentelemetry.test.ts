@@ -11,6 +11,7 @@ import { fromPromise as xstatePromise, sendTo } from 'xstate'
 import { toRequestHandler, WebSocketTransportFactory } from '../../../adapters/a2a-sdk/index.ts'
 import type { AgentClient } from '../../../adapters/client/agent-client.ts'
 import { connect, type ConnectOptions } from '../../../adapters/client/connect.ts'
+import { AgentGenerations } from '../../../adapters/client/generations.ts'
 import { tracedCalls } from '../../../adapters/client/traced-calls.ts'
 import { delegate, remoteAgent, type RemoteEvent } from '../../../adapters/delegation/index.ts'
 import { openTelemetry } from '../../../adapters/opentelemetry/open-telemetry.ts'
@@ -223,10 +224,10 @@ await t.test('spans have the attributes of the semantic conventions', async t =>
         attributes?.['taskchart.task.generation']
       ]),
       [
-        ['a2a.task.status', 'TASK_STATE_WORKING', 2],
         ['a2a.task.status', 'TASK_STATE_WORKING', 3],
-        ['a2a.task.artifact', 'a', 4],
-        ['a2a.task.status', 'TASK_STATE_COMPLETED', 6]
+        ['a2a.task.status', 'TASK_STATE_WORKING', 4],
+        ['a2a.task.artifact', 'a', 5],
+        ['a2a.task.status', 'TASK_STATE_COMPLETED', 7]
       ]
     )
     traces.reset()
@@ -788,7 +789,9 @@ await t.test('client spans record host, port and known methods only', async t =>
   const answers = {
     call: async () => undefined,
     stream: () => t.fail('nothing is streamed') as never,
-    link: undefined as never
+    link: undefined as never,
+    generations: new AgentGenerations(),
+    isReliable: async () => false
   }
   for (const [url, address, port] of [
     ['wss://a.example/b', 'a.example', 443],

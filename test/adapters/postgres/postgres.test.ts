@@ -31,8 +31,10 @@ import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { tasksIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { patchSuite } from '../../fixtures/stores/patch-suite.ts'
+import { findsLostRows } from '../../fixtures/stores/numbered-suite.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
 import { counted, transitionSuite } from '../../fixtures/stores/transition-suite.ts'
+import { takesOver, unnumberedMessages } from '../../fixtures/stores/unnumbered-messages.ts'
 import { contextKey, ending, opening, quiet, scope, taskIds } from '../../fixtures/stores/stored-tasks.ts'
 
 const server = await PostgresServer.start()
@@ -62,6 +64,28 @@ async function written(t: Test): Promise<string> {
 }
 
 const sql = (schema: string, statements: string) => onDatabase(url, `SET search_path = ${schema}; ${statements}`)
+
+await t.test('a database whose messages have no generations goes on with numbered ones', async t => {
+  await onDatabase(url, 'CREATE DATABASE before')
+  const before = url.replace(/postgres$/, 'before')
+  await onDatabase(before, unnumberedMessages('sql').toString())
+  await t.rejects(readPostgres(before), { name: 'StorageError', message: /has the older schema version 1/ })
+  await takesOver(t, await postgresStore(before, { logger: quiet().logger }))
+  t.strictSame(await onDatabase(before, "SELECT value FROM taskchart.meta WHERE name = 'version'"), [
+    { value: String(POSTGRES_MIGRATIONS.length) }
+  ])
+})
+
+await t.test('a lost row is found, whether it is of an event or of a message', async t => {
+  await findsLostRows(t, async (statement, write) => {
+    const schema = newSchema()
+    const store = await opened(t, schema)
+    await write(store)
+    await store.close()
+    await sql(schema, statement)
+    return opened(t, schema)
+  })
+})
 
 await t.test('the suite of all engines', async t => {
   const store = await postgresStore(url, { schema: 'suite', logger: quiet().logger })

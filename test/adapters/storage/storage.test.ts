@@ -31,6 +31,7 @@ import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
 import { HOSTILE } from '../../fixtures/stores/hostile-keys.ts'
 import { tasksIn } from '../../fixtures/runtime/runtime-helpers.ts'
 import { patchSuite } from '../../fixtures/stores/patch-suite.ts'
+import { findsLostRows } from '../../fixtures/stores/numbered-suite.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
 import { counted, transitionSuite } from '../../fixtures/stores/transition-suite.ts'
 import {
@@ -45,6 +46,8 @@ import {
   scope,
   taskIds
 } from '../../fixtures/stores/stored-tasks.ts'
+import { takesOver, unnumberedMessages } from '../../fixtures/stores/unnumbered-messages.ts'
+import { anyone } from '../../fixtures/runtime/lives.ts'
 
 await t.test('a file that cannot be opened any more is an error that names it', t => {
   const fail = () => {
@@ -493,7 +496,7 @@ await t.test('the schema has a version', async t => {
       for (const name of ['events', 'messages', 'sends']) {
         const [create = ''] = new RegExp(`CREATE TABLE ${name} \\([^;]*;`).exec(SQLITE_MIGRATIONS[0] ?? '') ?? []
         database.exec(
-          `ALTER TABLE ${name} RENAME TO newer; ${create} INSERT INTO ${name} SELECT * FROM newer; DROP TABLE newer`
+          `ALTER TABLE ${name} RENAME TO newer; ${create} INSERT INTO ${name} SELECT ${name === 'messages' ? 'context, number, task, body, sum' : '*'} FROM newer; DROP TABLE newer`
         )
       }
       database.exec('DROP TABLE webhooks; DROP TABLE transitions; PRAGMA user_version = 1')
@@ -519,6 +522,45 @@ await t.test('the schema has a version', async t => {
     )
     await store.close()
     t.equal(versionOf(file).version, SQLITE_MIGRATIONS.length)
+  })
+})
+
+await t.test('a file whose messages have no generations is readable, and goes on with numbered ones', async t => {
+  const file = fileIn(t)
+  writeFileSync(file, unnumberedMessages('db'))
+  const reader = readSqlite(file)
+  const tasks = (await reader.listTasks(anyone, { limit: 10 })).tasks.toSorted(
+    (one, two) => one.generation - two.generation
+  )
+  t.strictSame(
+    tasks.map(({ generation, task: { history } }) => [generation, history?.length]),
+    [
+      [3, 3],
+      [4, 2],
+      [7, 4]
+    ]
+  )
+  for (const { task, generation } of tasks)
+    t.equal((await reader.readEvents(anyone, task.id, 0, 10)).length, generation)
+  await reader.close()
+  const version = () => {
+    let found: unknown
+    edit(file, database => (found = database.prepare('PRAGMA user_version').get()?.user_version))
+    return found
+  }
+  t.equal(version(), 4, 'a reader changes nothing')
+  await takesOver(t, opened(t, file))
+  t.equal(version(), SQLITE_MIGRATIONS.length)
+})
+
+await t.test('a lost row is found, whether it is of an event or of a message', async t => {
+  await findsLostRows(t, async (sql, write) => {
+    const file = join(t.testdir(), 'tasks.db')
+    const store = sqliteStore(file)
+    await write(store)
+    await store.close()
+    edit(file, database => database.exec(sql))
+    return sqliteStore(file, { logger: quiet().logger })
   })
 })
 

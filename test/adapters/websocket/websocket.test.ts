@@ -242,11 +242,11 @@ await t.test('activated extensions are named beside each result, and generations
     )
     t.strictSame(
       replies.map(reply => generationOf(eventIn(reply))),
-      isActive ? [1, 2, 3, 4] : [undefined, undefined, undefined, undefined]
+      isActive ? [2, 3, 4, 5] : [undefined, undefined, undefined, undefined]
     )
     const answer = await client.call('SendMessage', say('hello'), more)
     t.strictSame(answer['a2a-service-parameters'], isActive ? activated : undefined)
-    t.equal(generationOf(answer.result as StreamResponse), isActive ? 4 : undefined)
+    t.equal(generationOf(answer.result as StreamResponse), isActive ? 5 : undefined)
     const refused = await client.call('GetTask', { id: 'nobody' }, more)
     t.notOk('a2a-service-parameters' in refused, 'an error names none')
   }
@@ -257,7 +257,7 @@ await t.test('activated extensions are named beside each result, and generations
   const query = await JsonSocket.open(t, `${url}?a2a-version=1.0&A2A-Extensions=${RELIABILITY_EXTENSION}`, {
     headers: {}
   })
-  t.equal(generationOf((await query.call('SendMessage', say('hello'))).result as StreamResponse), 4)
+  t.equal(generationOf((await query.call('SendMessage', say('hello'))).result as StreamResponse), 5)
 })
 
 await t.test("a disconnected client's calls and streams are aborted", async t => {
@@ -1007,7 +1007,10 @@ await t.test("the reliability extension's conditions are service parameters, and
     )
   }
   t.match(await client.call('CancelTask', { id: task.id }, terms({ 'taskchart-if-generation-match': '1' })), {
-    error: { code: -32010 }
+    error: {
+      code: -32010,
+      data: [{ metadata: { taskId: task.id, expectedGeneration: '1', currentGeneration: String(now) } }]
+    }
   })
   t.match(await client.call('GetTask', { id: task.id }, terms({ 'taskchart-current-generation': '1' })), {
     result: { id: task.id }

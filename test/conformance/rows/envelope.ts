@@ -7,8 +7,11 @@ import { GRPC_ONLY, JSON_RPC_ONLY, NOT_03, REST_ONLY, RPC_HTTP_ONLY } from './re
 
 type Json = Record<string, unknown>
 
-/** The ids of the events of a task with seven: by them a client that was cut off says where it goes on. */
-const GENERATIONS = ['1', '2', '3', '4', '5', '6', '7']
+/**
+ * The ids of the events of a task with seven, after the message that opened it: by them a client that was cut off says
+ * where it goes on.
+ */
+const GENERATIONS = ['2', '3', '4', '5', '6', '7', '8']
 
 /** §10.1: what requests, answers and routes are on each binding. */
 export const envelope: readonly Row[] = [

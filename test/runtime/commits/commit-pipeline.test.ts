@@ -1,7 +1,7 @@
 import t from 'tap'
 import { answerToFailed, CommitPipeline, LOST_RACE, Turn } from '../../../runtime/commits/commit-pipeline.ts'
 import { factAtEventLimit } from '../../../runtime/commits/task-ledger.ts'
-import { NOT_OWNER, type TaskEvent } from '../../../runtime/store/store.ts'
+import { type MessageRow, NOT_OWNER, type TaskEvent } from '../../../runtime/store/store.ts'
 import { deferred, rest, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 
 function event(
@@ -124,11 +124,15 @@ await t.test('a call whose turn is not stored gets an error that says what to do
   t.end()
 })
 
-await t.test('a turn returns its events by task', async t => {
+await t.test('a turn returns its entries by task: events, and of messages the generations', async t => {
   const turn = new Turn()
-  const [a1, b1, a2] = [event(1, undefined, 'a'), event(1, undefined, 'b'), event(2, undefined, 'a')]
-  turn.log = [{ message: userMessage('x') }, a1, b1, { message: userMessage('y'), taskId: 'a', generation: 1 }, a2]
-  t.strictSame([turn.eventsOf('a'), turn.eventsOf('b'), turn.eventsOf('c')], [[a1, a2], [b1], []])
+  const [a1, b1, a3] = [event(1, undefined, 'a'), event(1, undefined, 'b'), event(3, undefined, 'a')]
+  const message: MessageRow = { message: userMessage('y'), taskId: 'a', generation: 2, isNumbered: true }
+  turn.log = [{ message: userMessage('x') }, a1, b1, message, a3]
+  t.strictSame(
+    [turn.entriesOf('a'), turn.entriesOf('b'), turn.entriesOf('c')],
+    [[a1, { taskId: 'a', generation: 2 }, a3], [b1], []]
+  )
 })
 
 await t.test('a task at its limit of events sends only its end; completion becomes failure', async t => {

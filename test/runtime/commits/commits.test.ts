@@ -11,7 +11,7 @@ import {
   type WorkFunction
 } from '../../../runtime/index.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import type { Commit, MessageRow, Store, TaskEvent } from '../../../runtime/store/store.ts'
+import type { Commit, MessageRow, Store } from '../../../runtime/store/store.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import {
@@ -37,6 +37,7 @@ import {
   withGenerations,
   type Deferred
 } from '../../fixtures/runtime/runtime-helpers.ts'
+import { generationsIn } from '../../fixtures/runtime/lives.ts'
 
 const anyone = { tenant: '', principal: 'anonymous' }
 const inC = { contextId: 'c' }
@@ -58,13 +59,9 @@ function failingStore(
   }
 }
 
-async function eventsOf(store: Store, taskId: string): Promise<TaskEvent[]> {
-  return store.readEvents(anyone, taskId, 0, 10_000)
-}
-
 async function isGapless(store: Store, taskId: string): Promise<boolean> {
-  const events = await eventsOf(store, taskId)
-  return events.length > 0 && events.every(({ generation }, i) => generation === i + 1)
+  const generations = await generationsIn(store, anyone, taskId)
+  return generations.length > 0 && generations.every((generation, i) => generation === i + 1)
 }
 
 await t.test('decide, commit, tell', async t => {

@@ -27,8 +27,8 @@ await t.test('an observer receives loaded and passivated contexts, and every com
   await runtime.close()
   t.strictSame(told, [
     'c entered: context',
-    'c commit 0: TASK_STATE_SUBMITTED 1',
-    'c commit 1: TASK_STATE_COMPLETED 4',
+    'c commit 0: TASK_STATE_SUBMITTED 2',
+    'c commit 1: TASK_STATE_COMPLETED 5',
     'c left: stopped'
   ])
 })

@@ -41,6 +41,7 @@ import {
   recordingLogger,
   userMessage
 } from '../../fixtures/runtime/runtime-helpers.ts'
+import { generationsIn } from '../../fixtures/runtime/lives.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 const DAY = 24 * 60 * 60 * 1000
@@ -271,8 +272,8 @@ await t.test('nothing is lost or duplicated', async t => {
     for (const answer of answers) {
       const task = taskIn(answer)
       t.equal(stateName(task.status.state), 'completed')
-      const events = await store.readEvents(anyone, task.id, 0, 100)
-      t.ok(events.every(({ generation }, i) => generation === i + 1))
+      const generations = await generationsIn(store, anyone, task.id)
+      t.ok(generations.every((generation, i) => generation === i + 1))
       t.equal((await runtime.getTask({ id: task.id })).history?.filter(({ role }) => role === 'ROLE_USER').length, 2)
     }
   })

@@ -106,7 +106,7 @@ await t.test('erasing a principal', async t => {
       collect(subscribed),
       collect(streamed),
       runtime.sendMessage(say('y', { contextId: 'e' }), anna),
-      runtime.getTask({ id: mine.id }, { ...withGenerations, ...anna, conditions: { currentGeneration: 2 } })
+      runtime.getTask({ id: mine.id }, { ...withGenerations, ...anna, conditions: { currentGeneration: 3 } })
     ].map(refusal)
     await run(3)
     await rest()
@@ -191,7 +191,7 @@ await t.test("erasing one context leaves the principal's others unchanged, and f
     (await store.readMessages({ ...annas, contextId: 'c' }, 10)).map(({ message }) => textOf(message)),
     ['again']
   )
-  t.equal((await store.readTask(annas, fresh.id))?.generation, 4)
+  t.equal((await store.readTask(annas, fresh.id))?.generation, 5)
   await runtime.cancelTask({ id: d.id }, anna)
   t.equal(brief(await next(followed)), 'canceled')
 })

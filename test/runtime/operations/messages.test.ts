@@ -178,13 +178,13 @@ await t.test('the tenants of address and parameters have to agree', async t => {
 await t.test('generations are shown only to clients that activated the extension', async t => {
   const { runtime } = start(t, { work: painter() })
   const asked = taskIn(await runtime.sendMessage(say('a boat'), withGenerations))
-  t.strictSame(asked.metadata, { 'urn:taskchart:extension:reliability:1': { generation: 4 } })
+  t.strictSame(asked.metadata, { 'urn:taskchart:extension:reliability:1': { generation: 5 } })
   const { id } = asked
   t.equal((await runtime.getTask({ id })).metadata, undefined)
   t.equal((await runtime.getTask({ id }, { extensions: ['urn:other'] })).metadata, undefined)
   t.strictSame((await runtime.getTask({ id }, withGenerations)).metadata, asked.metadata)
   t.match((await runtime.cancelTask({ id }, withGenerations)).metadata, {
-    'urn:taskchart:extension:reliability:1': { generation: 5 }
+    'urn:taskchart:extension:reliability:1': { generation: 6 }
   })
 })
 
@@ -341,7 +341,8 @@ await t.test("the settings have the servers' limits, and only the given options"
     'ownerOf',
     'rejected',
     'scheduler',
-    'unfinished'
+    'unfinished',
+    'versions'
   ])
   t.equal(runtime.settings.limits.bufferedEvents, 64)
   const given = {

@@ -20,6 +20,7 @@ import {
   userMessage,
   withGenerations
 } from '../../fixtures/runtime/runtime-helpers.ts'
+import { generationsIn } from '../../fixtures/runtime/lives.ts'
 
 const extensions = [RELIABILITY_EXTENSION]
 const given = (conditions: Conditions): CallContext => ({ extensions, conditions })
@@ -50,14 +51,16 @@ const asksTwice = setupWork({ types: { context: {} as { answers: string[] } } })
   output: ({ context }) => ({ artifact: text(context.answers.join()) })
 })
 
+const anyone = { tenant: '', principal: 'anonymous' }
+
 await t.test('a subscription with a cursor', async t => {
   await t.test('receives the events after it, without an initial task', async t => {
     const { runtime } = start(t, { work: asksTwice })
     const task = await open(runtime)
     await reaches(runtime, task.id, 'input-required')
     await runtime.sendMessage(say('one', { taskId: task.id }))
-    const stream = runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 2 }))
-    t.same([generationOf(await next(stream)), generationOf(await next(stream))], [3, 4])
+    const stream = runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 3 }))
+    t.same([generationOf(await next(stream)), generationOf(await next(stream))], [4, 6], 'the message has 5')
     await stream.return()
   })
 
@@ -69,19 +72,15 @@ await t.test('a subscription with a cursor', async t => {
     await runtime.sendMessage(say('one', { taskId: task.id }))
     await runtime.sendMessage(say('two', { taskId: task.id }))
     const generations = (await events).map(generationOf)
-    t.same(
-      generations,
-      Array.from(generations, (_, i) => i + 1)
-    )
-    t.equal(generations.length > 6, true)
+    t.same(generations, [2, 3, 4, 6, 7, 8, 10, 11, 12], 'the messages have 1, 5 and 9')
   })
 
   await t.test('replays the end of an ended task, and then ends', async t => {
     const { runtime } = start(t, { work: () => ({ artifact: text('x') }) })
     const task = taskIn(await runtime.sendMessage(say('go')))
     const all = await collect(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 0 })))
-    t.same(all.map(generationOf), [1, 2, 3, 4])
-    t.same(await collect(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 4 }))), [])
+    t.same(all.map(generationOf), [2, 3, 4, 5], 'the message that opened it has 1')
+    t.same(await collect(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 5 }))), [])
   })
 
   await t.test('receives the same event objects as every other, encoded once', async t => {
@@ -126,27 +125,55 @@ await t.test('a message or cancel with a condition', async t => {
     await reaches(runtime, taskId, 'input-required')
     const before = await runtime.getTask({ id: taskId }, withGenerations)
     t.match(await refusal(runtime.sendMessage(say('one', { taskId }), given({ ifGenerationMatch: 1 }))), {
-      code: 'TaskGenerationMismatch'
+      code: 'TaskGenerationMismatch',
+      metadata: { taskId, expectedGeneration: '1', currentGeneration: '4' }
     })
     t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 1 }))), {
-      code: 'TaskGenerationMismatch'
+      code: 'TaskGenerationMismatch',
+      metadata: { taskId, expectedGeneration: '1', currentGeneration: '4' }
     })
     t.same(await runtime.getTask({ id: taskId }, withGenerations), before)
-    taskIn(await runtime.sendMessage(say('one', { taskId }), given({ ifGenerationMatch: 3 })))
+    taskIn(await runtime.sendMessage(say('one', { taskId }), given({ ifGenerationMatch: 4 })))
     const { metadata } = await runtime.getTask({ id: taskId }, withGenerations)
-    t.match(metadata, { [RELIABILITY_EXTENSION]: { generation: 6 } })
-    t.match(await runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 6 })), {
+    t.match(metadata, { [RELIABILITY_EXTENSION]: { generation: 8 } })
+    t.match(await runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 8 })), {
       status: { state: 'TASK_STATE_CANCELED' }
     })
-    t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 6 }))), {
-      code: 'TaskGenerationMismatch'
+    const ended = { taskId, expectedGeneration: '8', currentGeneration: '9' }
+    t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 8 }))), {
+      code: 'TaskGenerationMismatch',
+      metadata: ended
     })
-    t.match(await refusal(runtime.sendMessage(say('x', { taskId }), given({ ifGenerationMatch: 6 }))), {
-      code: 'TaskGenerationMismatch'
+    t.match(await refusal(runtime.sendMessage(say('x', { taskId }), given({ ifGenerationMatch: 8 }))), {
+      code: 'TaskGenerationMismatch',
+      metadata: ended
     })
-    t.match(await refusal(runtime.sendMessage(say('y', { taskId }), given({ ifGenerationMatch: 7 }))), {
+    t.match(await refusal(runtime.sendMessage(say('y', { taskId }), given({ ifGenerationMatch: 9 }))), {
       code: 'UnsupportedOperation'
     })
+  })
+
+  await t.test('is exclusive also while the task works: of two with one condition the second is refused', async t => {
+    const goOn = deferred()
+    const { runtime, store } = start(t, { work: () => goOn.promise, messages: 'queue' })
+    const { id: taskId } = await open(runtime)
+    await reaches(runtime, taskId, 'working')
+    const sent = (words: string, ifGenerationMatch: number) =>
+      runtime.sendMessage(say(words, { taskId }, { returnImmediately: true }), given({ ifGenerationMatch }))
+    const [first, second] = await Promise.allSettled([sent('one', 3), sent('two', 3)])
+    t.equal(first?.status, 'fulfilled')
+    t.match(second, {
+      reason: {
+        code: 'TaskGenerationMismatch',
+        metadata: { taskId, expectedGeneration: '3', currentGeneration: '4' }
+      }
+    })
+    taskIn(await sent('three', 4))
+    t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 4 }))), {
+      metadata: { expectedGeneration: '4', currentGeneration: '5' }
+    })
+    t.strictSame(await generationsIn(store, anyone, taskId), [1, 2, 3, 4, 5])
+    goOn.resolve()
   })
 })
 
@@ -159,14 +186,28 @@ await t.test('a long poll', async t => {
     t.equal(clock.pending, 0)
   })
 
+  await t.test('waits for the next message, too', async t => {
+    const goOn = deferred()
+    const { runtime, clock } = start(t, { work: () => goOn.promise, messages: 'queue' })
+    const { id: taskId } = await open(runtime)
+    await reaches(runtime, taskId, 'working')
+    const poll = runtime.getTask({ id: taskId }, given({ currentGeneration: 3 }))
+    await rest()
+    await runtime.sendMessage(say('one', { taskId }, { returnImmediately: true }))
+    const { metadata, history } = await poll
+    t.match([metadata, history?.length], [{ [RELIABILITY_EXTENSION]: { generation: 4 } }, 2])
+    t.equal(clock.pending, 0)
+    goOn.resolve()
+  })
+
   await t.test('waits for the next event', async t => {
     const { runtime, clock } = start(t, { work: asksTwice })
     const { id: taskId } = await open(runtime)
     await reaches(runtime, taskId, 'input-required')
-    const poll = runtime.getTask({ id: taskId }, given({ currentGeneration: 3 }))
+    const poll = runtime.getTask({ id: taskId }, given({ currentGeneration: 4 }))
     await rest()
     await runtime.sendMessage(say('one', { taskId }))
-    t.match((await poll).metadata, { [RELIABILITY_EXTENSION]: { generation: 6 } })
+    t.match((await poll).metadata, { [RELIABILITY_EXTENSION]: { generation: 8 } })
     t.equal(clock.pending, 0)
   })
 
@@ -174,12 +215,12 @@ await t.test('a long poll', async t => {
     const { runtime, clock } = start(t, { work: asksTwice })
     const { id } = await open(runtime)
     await reaches(runtime, id, 'input-required')
-    const poll = runtime.getTask({ id }, given({ currentGeneration: 3 }))
+    const poll = runtime.getTask({ id }, given({ currentGeneration: 4 }))
     await rest()
     clock.increment(30_000)
-    t.match((await poll).metadata, { [RELIABILITY_EXTENSION]: { generation: 3 } })
+    t.match((await poll).metadata, { [RELIABILITY_EXTENSION]: { generation: 4 } })
     const stop = new AbortController()
-    const stopped = runtime.getTask({ id }, { ...given({ currentGeneration: 3 }), signal: stop.signal })
+    const stopped = runtime.getTask({ id }, { ...given({ currentGeneration: 4 }), signal: stop.signal })
     await rest()
     stop.abort(new TypeError('enough'))
     await t.rejects(stopped, { message: 'enough' })

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import type { Store, TaskEvent } from '../../../runtime/store/store.ts'
+import type { Store, TaskEntry, TaskEvent } from '../../../runtime/store/store.ts'
 import { TaskSubscriptions, TaskTail } from '../../../runtime/streams/task-tail.ts'
 import { eachOf, TaskStream } from '../../../runtime/streams/task-stream.ts'
 import { collect, deferred, rejection, rest, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -103,6 +103,34 @@ await t.test('a tail', async t => {
     await until(() => reads.length === 1)
     tell(event(1, 'TASK_STATE_COMPLETED'))
     t.strictSame(generations(await reading), [1])
+  })
+
+  await t.test('passes messages over, in their place, also where the log was read', async t => {
+    const { tail, tell, reads, subscriptions } = tailed([], 10)
+    const message = (generation: number) => subscriptions.publish('t', [{ taskId: 't', generation }])
+    const reading = collect(told(tail))
+    message(1)
+    tell(event(2))
+    message(3)
+    await rest()
+    t.notOk(reads.length, 'they leave no gap')
+    t.ok(tail.mayHaveMessages)
+    tail.onGap(4)
+    await until(() => reads.length === 1)
+    tell(event(5, 'TASK_STATE_COMPLETED'))
+    t.strictSame(generations(await reading), [2, 5])
+  })
+
+  await t.test('that ends with the next entry ends at a message, published or not', async t => {
+    for (const isPublished of [true, false]) {
+      const { tail, reads, subscriptions } = tailed()
+      const ended = tail.untilNext().startAfter(2).drain()
+      if (isPublished) subscriptions.publish('t', [{ taskId: 't', generation: 3 }])
+      else subscriptions.advance('t', 3)
+      await ended
+      t.equal(reads.length, isPublished ? 0 : 1)
+      t.equal(subscriptions.size, 0)
+    }
   })
 
   await t.test("ends without an error, and removes its listener, at its signal or its reader's end", async t => {
@@ -251,7 +279,7 @@ await t.test('a consumed stream ends with its reader, and maps its errors like i
       't'
     )
   for (const enough of [true, false]) {
-    const following = { tail: tail(), call: { reliable: false, onGeneration: undefined } }
+    const following = { tail: tail(), call: { version: '1.0' as const, reliable: false, onGeneration: undefined } }
     const stream = new TaskStream(() => (enough ? { first, following } : { first }), failure)
     const seen: object[] = []
     await eachOf(stream, told => (seen.push(told), enough ? false : undefined))
@@ -268,7 +296,7 @@ await t.test('a feed informs only its listeners, and a listener may be removed t
   const heard: string[] = []
   const listener = (name: string) => ({
     scope: { tenant: '', principal: 'anna' },
-    onEvents: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`),
+    onEntries: (entries: readonly TaskEntry[]) => void heard.push(`${name} ${entries.length}`),
     onGap: () => {},
     onClosed: () => void heard.push(`${name} closed`)
   })

@@ -17,8 +17,10 @@ import { anyone, lastingStore } from '../../fixtures/runtime/lives.ts'
 import { deliveryOf, receivers } from '../../fixtures/runtime/receiver.ts'
 import {
   closed,
+  collect,
   countingIds,
   deferred,
+  generationOf,
   heldStore,
   messageIn,
   open,
@@ -30,7 +32,8 @@ import {
   say,
   start,
   taskIn,
-  until
+  until,
+  withGenerations
 } from '../../fixtures/runtime/runtime-helpers.ts'
 import { IS_DEEP } from '../../fixtures/sample.ts'
 import { NO_SQLITE } from '../../fixtures/stores/sqlite.ts'
@@ -92,8 +95,8 @@ await t.test('a webhook of a message receives every event of its task in order',
     'X-A2A-Notification-Token': 'tok',
     Authorization: 'Bearer cred'
   })
-  t.match(first?.['Taskchart-Delivery-Id'], new RegExp(`^${taskId}/[\\w-]{22}/1$`))
-  t.equal(second?.['Taskchart-Delivery-Id'], first?.['Taskchart-Delivery-Id']?.replace(/1$/, '2'))
+  t.match(first?.['Taskchart-Delivery-Id'], new RegExp(`^${taskId}/[\\w-]{22}/2$`))
+  t.equal(second?.['Taskchart-Delivery-Id'], first?.['Taskchart-Delivery-Id']?.replace(/2$/, '3'))
   const { configs } = await runtime.listTaskPushNotificationConfigs({ taskId })
   t.equal(configs.length, 1, 'its configuration exists as long as the task')
 })
@@ -407,9 +410,13 @@ for (const [name, storeFor] of STORES) {
       sender.answer = () => ({ status: 200 })
       await passed(clock, stepMs, () => sender.heard.filter(each => each.startsWith(A)).length === 27, read)
       const heard = sender.posts.slice(-27)
+      const events = await collect(
+        runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } })
+      )
+      t.equal(events.length, 27)
       t.strictSame(
         heard.map(post => Number(deliveryOf(post).split('/')[2])),
-        Array.from({ length: 27 }, (_, i) => i + 1)
+        events.map(generationOf)
       )
       await passed(clock, HOUR_MS, () => clock.now() - startMs > 30 * HOUR_MS, read)
       t.equal(sender.heard.length, 31, 'nothing arrives twice')
@@ -417,6 +424,33 @@ for (const [name, storeFor] of STORES) {
     }
   )
 }
+
+await t.test('a message after the last event is nothing to deliver, and ends no webhook at the next start', async t => {
+  const store = lastingStore()
+  const goOn = deferred()
+  const work: WorkFunction = async () => (await goOn.promise, { artifact: 'done' })
+  const before = pushing(t, { store }, { work, messages: 'queue', cancelGraceMs: 0 })
+  const { id: taskId } = taskIn(
+    await before.runtime.sendMessage(
+      say('go', {}, { returnImmediately: true, taskPushNotificationConfig: { id: 'w', url: A } })
+    )
+  )
+  await until(() => before.sender.heard.length === 2)
+  await before.runtime.sendMessage(say('more', { taskId }, { returnImmediately: true }))
+  await closed(before.runtime, before.clock)
+  const [webhook] = await store.readWebhooks(anyone, taskId)
+  t.match(webhook, { generation: 4, row: { progress: { told: 3 } } })
+  let reads = 0
+  const readEvents: Store['readEvents'] = (...args) => ((reads += 1), store.readEvents(...args))
+  const { runtime, sender } = pushing(t, { store: { ...store, readEvents } }, { work, messages: 'queue' })
+  await until(() => reads > 0)
+  await rest()
+  t.match(await runtime.listTaskPushNotificationConfigs({ taskId }), { configs: [{ id: 'w' }] })
+  t.strictSame(sender.heard, [])
+  goOn.resolve()
+  await until(() => sender.heard.length === 2)
+  t.strictSame(sender.heard, [`${A} artifact: done`, `${A} completed`])
+})
 
 await t.test('the delay after a failure doubles up to an hour, with jitter and Retry-After', t => {
   const failing = (tries: number, spread: number, answer: Parameters<typeof afterAttempt>[1] = { status: 503 }) => {
@@ -515,12 +549,12 @@ await t.test('a refused webhook is given up after a few attempts, and can be reg
     {
       level: 'warn',
       message: 'a webhook is given up',
-      details: { taskId, webhook: 'w', generation: 2, tries: 8, failure: 'HTTP 404' }
+      details: { taskId, webhook: 'w', generation: 3, tries: 8, failure: 'HTTP 404' }
     }
   ])
   t.equal(sender.posts.length, 9)
   const [dead] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
-  t.match(dead?.row.progress, { told: 1, tries: 8, end: 'given up' })
+  t.match(dead?.row.progress, { told: 2, tries: 8, end: 'given up' })
   await runtime.sendMessage(say('this', { taskId }))
   await passed(clock, HOUR_MS, () => true)
   t.equal(sender.posts.length, 9, 'nothing more is posted to it')
@@ -547,7 +581,7 @@ await t.test('a rejected event does not block the next, is logged, and counts ov
     {
       level: 'warn',
       message: 'a receiver rejected an event',
-      details: { taskId, webhook: 'w', events: 1, generation: 2, failure: 'HTTP 422' }
+      details: { taskId, webhook: 'w', events: 1, generation: 3, failure: 'HTTP 422' }
     }
   ])
   await runtime.sendMessage(say('this', { taskId }))
@@ -557,9 +591,9 @@ await t.test('a rejected event does not block the next, is logged, and counts ov
   )
   const [row] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
   t.strictSame(row?.row.progress, {
-    told: 6,
+    told: 8,
     tries: 0,
-    rejected: { events: 2, generation: 4, failure: 'HTTP 422' },
+    rejected: { events: 2, generation: 6, failure: 'HTTP 422' },
     end: 'told'
   })
 })

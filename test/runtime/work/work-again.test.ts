@@ -546,7 +546,7 @@ await t.test('work that differs when it runs again', async t => {
     const life = lives(t, { work: chunks('a', 'b') })
     const { id } = taskIn(await life.runtime.sendMessage(say('x')))
     await life.again({ work: chunks('a', 'c') })
-    const call = { extensions: ['urn:taskchart:extension:reliability:1'], conditions: { afterGeneration: 3 } }
+    const call = { extensions: ['urn:taskchart:extension:reliability:1'], conditions: { afterGeneration: 4 } }
     const stream = life.runtime.subscribeToTask({ id }, call)
     const told = [await next(stream), await next(stream), await next(stream), await next(stream)]
     t.strictSame(told.map(brief), ['artifact: a', 'artifact: b', 'input-required: Like it? a b', 'artifact: a c'])

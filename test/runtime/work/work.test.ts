@@ -412,7 +412,7 @@ await t.test('work as a chart', async t => {
     const { runtime, store } = start(t, { work })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     t.equal(textOf(taskIn(await runtime.sendMessage(say('y', { taskId: id }))).status.message), 'And?')
-    const events = await store.readEvents({ tenant: '', principal: 'anonymous' }, id, 3, 10)
+    const events = await store.readEvents({ tenant: '', principal: 'anonymous' }, id, 4, 10)
     t.strictSame(
       events.map(({ update }) => brief(update)),
       ['working', 'working: noted', 'input-required: And?']

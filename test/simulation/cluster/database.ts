@@ -12,6 +12,7 @@ import {
   parseFormat,
   TAKE
 } from '../../../adapters/cluster/placement/statements.ts'
+import { POSTGRES_MIGRATIONS } from '../../../adapters/postgres/schema/migrate.ts'
 import type { PostgresQuery } from '../../../adapters/postgres/session/pool.ts'
 import type { Journal } from '../journal.ts'
 import type { ClockView } from '../virtual-clock.ts'
@@ -71,7 +72,7 @@ const OTHERS: readonly (readonly [
   [
     /^SELECT name, value FROM meta/,
     ({ shards }) => [
-      ['version', '1'],
+      ['version', String(POSTGRES_MIGRATIONS.length)],
       ['shards', String(shards)]
     ]
   ],

@@ -36,7 +36,8 @@ export interface ChannelOptions {
   readonly grpcCallOptions: { interceptors: Interceptor[] }
 }
 
-interface Peers {
+/** The optional peers of gRPC. */
+export interface Peers {
   readonly sdk: Sdk
   readonly grpc: Grpc
   readonly wire: Wire
@@ -54,7 +55,8 @@ export interface GrpcDialect {
   result(value: unknown): unknown
 }
 
-async function current(sdk: Sdk): Promise<GrpcDialect> {
+/** The gRPC of 1.0, as the official client has it. */
+export async function dialect10({ sdk }: Peers): Promise<GrpcDialect> {
   const { GrpcTransportFactory } = await importPeer<SdkGrpcClient>('@a2a-js/sdk/client/grpc')
   return {
     open: (target, options) => new GrpcTransportFactory(options).create(target, sdk.AgentCard.fromJSON({})),
@@ -70,18 +72,19 @@ async function current(sdk: Sdk): Promise<GrpcDialect> {
  * `http:` without TLS, `grpcs:` and `https:` with TLS. Requests and streams are retried as over JSON-RPC.
  */
 export async function loadGrpc(
-  loadDialect = current
+  loadDialect = dialect10
 ): Promise<(url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>> {
   const [sdk, grpc, wire] = await Promise.all([
     importPeer<Sdk>('@a2a-js/sdk'),
     importPeer<Grpc>('@grpc/grpc-js'),
     importPeer<Wire>('@bufbuild/protobuf/wire')
   ])
-  const dialect = await loadDialect(sdk)
+  const peers = { sdk, grpc, wire }
+  const dialect = await loadDialect(peers)
   return async (url, options, isReliable) =>
     new HttpCalls({
-      transport: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect),
-      state: new TransportState(url, isReliable),
+      transport: await grpcCarrier(peers, url, options, dialect),
+      state: new TransportState(url, isReliable, options.version),
       backOff: backOffOptions(options)
     })
 }
@@ -184,7 +187,7 @@ function grpcError({ status: STATUS }: Grpc, error: unknown, details: readonly o
   }
   if (text.startsWith('Received message larger than max'))
     return new A2AError('InvalidAgentResponse', `The agent's answer is too large: ${text}.`, { cause: error })
-  return fromRpcStatus({ status: STATUS[status], message: text, details })
+  return fromRpcStatus({ code: status, status: STATUS[status], message: text, details })
 }
 
 /** Validates headers as metadata, whose names are stricter. Throws for those that it cannot carry. */
@@ -249,7 +252,7 @@ export function loadGrpc03() {
 }
 
 /** The fields of a protobuf message by number, in order: bytes or integers. */
-type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint)[]>
+export type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint)[]>
 type Read = (message: Uint8Array) => Fields
 
 /**
@@ -283,7 +286,8 @@ const READERS = new Map<string, (fields: Fields, read: Read) => object>([
   [RETRY_INFO, (fields, read) => ({ retryDelay: duration(read(bytes(fields, 1))) })]
 ])
 
-function fieldsIn({ BinaryReader, WireType }: Wire, message: Uint8Array): Fields {
+/** The fields of a message. Those of other wire types are left out. */
+export function fieldsIn({ BinaryReader, WireType }: Wire, message: Uint8Array): Fields {
   const fields = new Map<number, (Uint8Array | bigint)[]>()
   const reader = new BinaryReader(message)
   while (reader.pos < reader.len) {
@@ -297,7 +301,8 @@ function fieldsIn({ BinaryReader, WireType }: Wire, message: Uint8Array): Fields
   return fields
 }
 
-function allBytes(fields: Fields, field: number): Uint8Array[] {
+/** The values of a field of bytes, texts or messages. */
+export function allBytes(fields: Fields, field: number): Uint8Array[] {
   return (fields.get(field) ?? []).filter(value => value instanceof Uint8Array)
 }
 

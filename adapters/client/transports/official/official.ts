@@ -15,9 +15,22 @@ import type { ResponseReceiver } from '../http.ts'
 
 type Unary = (sdk: Sdk, transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
 
+const given = new WeakMap<object, object>()
+
+/** The params of a request of the official client, with members that its codec does not know. */
+export function paramsOf(request: object): object {
+  return given.get(request) ?? {}
+}
+
+function requestOf<Request extends object>(type: { fromJSON(params: unknown): Request }, params: unknown): Request {
+  const request = type.fromJSON(params)
+  given.set(request, params as object)
+  return request
+}
+
 /** A request of SendMessage for the official client. Its codec drops data that is null, which is put back. */
 function sendRequest(sdk: Sdk, params: WireRequest): SendMessageRequest {
-  const request = sdk.SendMessageRequest.fromJSON(params)
+  const request = requestOf(sdk.SendMessageRequest, params)
   request.message?.parts.forEach((part, index) => {
     const given = params.message.parts[index]
     if (given && 'data' in given && given.data === null) part.content ??= { $case: 'data', value: null }
@@ -32,9 +45,9 @@ const UNARY: ReadonlyMap<string, Unary> = new Map(
       return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
     },
     GetTask: async (sdk, transport, params, options) =>
-      sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
+      sdk.Task.toJSON(await transport.getTask(requestOf(sdk.GetTaskRequest, params), options)),
     ListTasks: async (sdk, transport, params, options) =>
-      sdk.ListTasksResponse.toJSON(await transport.listTasks(sdk.ListTasksRequest.fromJSON(params), options)),
+      sdk.ListTasksResponse.toJSON(await transport.listTasks(requestOf(sdk.ListTasksRequest, params), options)),
     CancelTask: async (sdk, transport, params, options) =>
       sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
     CreateTaskPushNotificationConfig: async (sdk, transport, params, options) =>

@@ -2,8 +2,10 @@ import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../../../machines/protocol/uris.ts'
+import type { NativeVersion } from '../../../../machines/protocol/versions.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
 import { type Calls, serviceParameters } from '../../calls.ts'
+import { AgentGenerations } from '../../generations.ts'
 import { backOffOptions, type PlacedOptions } from '../../options.ts'
 import { type ClientRequest, type RequestFrame, StreamRequest, UnaryRequest } from '../../requests.ts'
 import { cutOff, inDoubt, mayPass } from '../../retries/lost-errors.ts'
@@ -13,9 +15,9 @@ import { openSocket } from './socket.ts'
 
 /** Connects to a `ws:` URL. */
 export async function openSocketCalls(url: string, options: PlacedOptions): Promise<ClientCalls> {
-  const { extensions = [], signal } = options
+  const { extensions = [], signal, version } = options
   const open = async (signal: AbortSignal) => openSocket(url, options, signal)
-  const calls = new ClientCalls({ url, open, ...backOffOptions(options) }, extensions)
+  const calls = new ClientCalls({ url, open, ...backOffOptions(options) }, extensions, version)
   await calls.link.start(signal)
   return calls
 }
@@ -39,6 +41,7 @@ interface Pending {
 export class ClientCalls implements Calls, LinkUser {
   readonly link: ReconnectingLink
   readonly url: string
+  readonly generations: AgentGenerations
   readonly #options: LinkOptions
   readonly #extensions: readonly string[]
   /** Pending requests, by the ids of their newest frames. */
@@ -48,14 +51,24 @@ export class ClientCalls implements Calls, LinkUser {
   /** The id of the ping whose answer shows whether the agent has the reliability extension. */
   #greeting = 0
   #isReliable = false
+  /** Resolves when the agent has answered for the first time, or the connection is closed for good. */
+  readonly #greeted: Promise<void>
+  #onGreeted = () => {}
   #end: { error: unknown } | undefined
 
-  /** `extensions` are activated in addition to the reliability extension. */
-  constructor(options: LinkOptions, extensions: readonly string[]) {
+  /** `extensions` are activated in addition to the reliability extension. `version` is that of the requests. */
+  constructor(options: LinkOptions, extensions: readonly string[], version?: NativeVersion) {
     this.link = new ReconnectingLink(options, this)
     this.#options = options
     this.url = options.url
     this.#extensions = extensions
+    this.generations = new AgentGenerations(version)
+    this.#greeted = new Promise(resolve => (this.#onGreeted = resolve))
+  }
+
+  async isReliable(): Promise<boolean> {
+    if (!this.#isReliable) await this.#greeted
+    return this.#isReliable
   }
 
   call(frame: RequestFrame, signal?: AbortSignal): Promise<unknown> {
@@ -78,7 +91,7 @@ export class ClientCalls implements Calls, LinkUser {
 
   async *stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     signal?.throwIfAborted()
-    const stream = new StreamRequest(frame, this.url)
+    const stream = new StreamRequest(frame, this.url, this.generations)
     const abort = () => stream.abandon(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
     this.#begin(stream)
@@ -102,7 +115,10 @@ export class ClientCalls implements Calls, LinkUser {
     if (!frame) return
     if (isObject(frame[SERVICE_PARAMETERS])) this.#noteExtensions(frame[SERVICE_PARAMETERS])
     const id = typeof frame.id === 'number' ? frame.id : 0
-    if (id === this.#greeting) this.#sendAgain(({ sentOn }) => sentOn !== this.#connection)
+    if (id === this.#greeting) {
+      this.#onGreeted()
+      this.#sendAgain(({ sentOn }) => sentOn !== this.#connection)
+    }
     const pending = this.#pending.get(id)
     if (!pending) return
     const { request } = pending
@@ -120,6 +136,7 @@ export class ClientCalls implements Calls, LinkUser {
 
   closed(error: unknown): void {
     this.#end = { error }
+    this.#onGreeted()
     for (const [id, { request, sentOn }] of this.#pending) {
       this.#drop(id)
       request.failed(sentOn > 0 && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
@@ -195,7 +212,10 @@ export class ClientCalls implements Calls, LinkUser {
       JSON.stringify({
         jsonrpc: '2.0',
         ...frame,
-        [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, parameters)
+        [SERVICE_PARAMETERS]: serviceParameters(
+          { extensions: this.#extensions, version: this.generations.version },
+          parameters
+        )
       })
     )
   }

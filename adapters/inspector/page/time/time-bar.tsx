@@ -10,7 +10,9 @@ import { eventThen, generation, goTo, isNewest, range, step } from './generation
 export function TimeBar() {
   const { first, last } = range.value
   if (last === 0) return null
-  const words = eventThen.value ? eventWords(eventThen.value) : ''
+  // Within the range, a generation without an event is that of a client's message.
+  const other = generation.value > first ? 'message of the client' : ''
+  const words = eventThen.value ? eventWords(eventThen.value) : other
   return (
     <div class="time-bar" role="group" aria-label="Time">
       <button

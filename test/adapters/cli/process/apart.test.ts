@@ -48,7 +48,7 @@ for (const command of ['prove', 'test', 'paths', 'coverage']) {
 
 await t.test('a computation that the system ends is not proved, and says why', async t => {
   const { ended, errors } = start(t, 'prove', join(cwd, 'killed.mjs'))
-  t.strictSame(await ended, [4, null])
+  t.strictSame(await ended, [11, null])
   t.match(
     errors.at(-1),
     /^taskchart: SIGKILL ended the process that computed, as happens when it needs more memory than Node has\. So nothing is known\. /
@@ -58,7 +58,7 @@ await t.test('a computation that the system ends is not proved, and says why', a
 await t.test('the exit code is that of the computation', async t => {
   for (const [code, ...argv] of [
     [0, 'prove', join(cwd, 'right.mjs')],
-    [4, 'prove', join(cwd, 'right.mjs'), '--time', '0.000001'],
+    [11, 'prove', join(cwd, 'right.mjs'), '--time', '0.000001'],
     [2, '--color', 'never', 'prove'],
     [0, '--version']
   ] as const)

@@ -145,6 +145,27 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     })
   })
 
+  await t.test('speaks 1.1 with --versions 1.0,1.1, and refuses versions that it does not know', async t => {
+    const { announcement, stop, ended } = await serving(t, cwd, ['hello.js', '--json', '--versions', '1.0,1.1'])
+    const { card, http } = JSON.parse(announcement) as Record<string, string>
+    const { supportedInterfaces } = (await (await fetch(`${card}`)).json()) as {
+      supportedInterfaces: { protocolVersion: string }[]
+    }
+    t.strictSame(
+      supportedInterfaces.map(({ protocolVersion }) => protocolVersion),
+      ['1.1', '1.1', '1.1', '1.0', '1.0', '1.0']
+    )
+    t.equal((await fetch(`${http}tasks`, { headers: { 'a2a-version': '1.1' } })).status, 200)
+    stop()
+    t.equal((await ended()).code, 0)
+    for (const versions of ['1.1', '1.0,1.2', '1.0,1.0', '']) {
+      t.match(await run(cwd, ['serve', 'hello.js', '--versions', versions]).ended(), {
+        code: 2,
+        stderr: /--versions takes 1\.0 or 1\.0,1\.1, not/
+      })
+    }
+  })
+
   await t.test(
     'offers push notifications by default, and to loopback receivers with --allow-loopback-webhooks',
     async t => {
@@ -193,7 +214,7 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     t.match(await run(cwd, ['card', `${page}`]).ended(), { code: 0, stdout: /^Echo 1\.0\.0/ })
     stop()
     t.equal((await ended()).code, 0)
-    t.equal((await run(cwd, ['send', `${url}`, 'hi there']).ended()).code, 1)
+    t.equal((await run(cwd, ['send', `${url}`, 'hi there']).ended()).code, 3)
   })
 
   await t.test("has a skill's first example in the line, quoted for a shell", async t => {
@@ -205,8 +226,8 @@ Ctrl-C stops it. Its process id is ${process.pid}.
   await t.test('has the errors of its work written to stderr, not sent to its callers', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['skilled.mjs', '--json'])
     const { url } = JSON.parse(announcement) as { url: string }
-    const sent = await run(cwd, ['send', url, 'go']).ended()
-    t.equal(sent.code, 3)
+    const sent = await run(cwd, ['send', url, 'go', '--exit-status']).ended()
+    t.equal(sent.code, 10)
     t.notMatch(sent.stderr, 'no paint')
     stop()
     t.match((await ended()).stderr, /^taskchart: the work of a task failed \{[\s\S]*Error: no paint/)
@@ -245,8 +266,8 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     t.match(announcement, / "hello" --out artifacts --api-key …\n/)
     t.notMatch(announcement, 'secret')
     const [url = ''] = /ws:\S+/.exec(announcement) ?? []
-    t.equal((await run(cwd, ['send', url, 'hi']).ended()).code, 1)
-    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret-of-16-char']).ended()).code, 1)
+    t.equal((await run(cwd, ['send', url, 'hi']).ended()).code, 4)
+    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret-of-16-char']).ended()).code, 4)
     t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret-of-16-chars']).ended()).code, 0)
     for (const authorization of [
       'secret-of-16-chars',

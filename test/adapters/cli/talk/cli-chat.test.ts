@@ -111,9 +111,9 @@ fast (by bike): true or false
 
   await t.test('that ends at a question says so, and the next chat asks it again', async t => {
     const { chat, remembered } = chatter(t, url)
-    const first = await chat(['hi', 'small', '', '', 'no'])
+    const first = await chat(['hi', 'small', '', '', 'no'], { args: ['--exit-status'] })
     const { contextId, taskId = '' } = remembered()
-    t.equal(first.code, 4)
+    t.equal(first.code, 11)
     t.match(first.stderr, `Task ${taskId} waits for an answer. Give it with:\n  npx taskchart chat ${url}\n`)
     const second = await chat(['yes', 'Bob', '3'])
     t.equal(second.code, 0)
@@ -138,8 +138,9 @@ fast (by bike): true or false
 
   await t.test('continues after an answer that the agent refuses, and cancels on /cancel', async t => {
     const { chat } = chatter(t, url)
-    const { code, stderr } = await chat(['hi', 'small', '', '', 'no', 'yes', 'x', '/cancel', '/cancel'])
-    t.equal(code, 3)
+    const lines = ['hi', 'small', '', '', 'no', 'yes', 'x', '/cancel', '/cancel']
+    const { code, stderr } = await chat(lines, { args: ['--exit-status'] })
+    t.equal(code, 10)
     t.match(
       stderr,
       /taskchart: The answer is not valid: message\.parts[^\n]*\nexpects: [^\n]*\ncanceled[^\n]*\nThere is no task to cancel\.\n/
@@ -240,17 +241,17 @@ await t.test('commands and messages', async t => {
     t.notMatch(stderr, 'Continue with', 'nothing was said')
   })
 
-  await t.test('set exit code 1 after an error of the agent, and later messages report theirs', async t => {
+  await t.test('set the exit code after an error of the agent, and later messages report theirs', async t => {
     const agent = await httpAgent(t)
     agent.script(body('', {}, 401))
     const { chat, cwd } = chatter(t, agent.url)
     t.match(await chat(['hi']), {
-      code: 1,
+      code: 4,
       stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n`
     })
     await new ContextMemory(join(cwd, 'state/taskchart/chats'), agent.url).write({ contextId: 'c', taskId: 't' })
     t.match(await chat([]), {
-      code: 1,
+      code: 4,
       stderr: /goes on\. \/new begins another\.\ntaskchart: The agent at [^\n]* requires a key/
     })
   })

@@ -60,7 +60,7 @@ await t.test('an agent that answers with a message', async t => {
       stdout,
       'hello[31m2J\nyou\t!\n{\n  "a": 1\n}\nab.png (4 bytes), not saved: add --out DIR to save files\nmessage: https://a.example/x\n'
     )
-    t.match(stderr, /^\nContinue with:\n {2}npx taskchart send ws:\S+ "…" --context \S+\n$/)
+    t.match(stderr, /^\nContinue with:\n {2}npx taskchart send ws:\S+ "…" --context-id \S+\n$/)
   })
 
   await t.test('continues its context by the printed line', async t => {
@@ -73,7 +73,7 @@ await t.test('an agent that answers with a message', async t => {
     const { stdout, stderr } = await send(url, ['hi', '--out', 'out'], { cwd })
     t.match(stdout, /saved out\/message\.json\nsaved out\/ab\.png \(4 bytes\)\n/)
     t.strictSame(readdirSync(join(cwd, 'out')).toSorted(), ['ab.png', 'message.json'])
-    t.match(stderr, /--context \S+ --out out\n$/)
+    t.match(stderr, /--context-id \S+ --out out\n$/)
   })
 
   await t.test('is written as one line of JSON with --json', async t => {
@@ -158,7 +158,7 @@ await t.test('an agent that answers with a task', async t => {
     )
     t.match(
       stderr,
-      /^submitted \(task \S+\)\nworking\nartifact notes\n[\s\S]*completed: Done: proof \(4 bytes\)\n\nContinue with:\n.* --context \S+ --reference \S+\n$/
+      /^submitted \(task \S+\)\nworking\nartifact notes\n[\s\S]*completed: Done: proof \(4 bytes\)\n\nContinue with:\n.* --context-id \S+ --reference \S+\n$/
     )
   })
 
@@ -292,23 +292,26 @@ await t.test('external file names are made safe', async t => {
   }
 })
 
-await t.test('a task that asks ends with exit code 4, and the printed line answers it', async t => {
-  let ids = 0
-  const { url } = await serve(t, { work: obedient }, { ids: () => `-id ${(ids += 1)}` })
-  const first = await send(url, ['ask'])
-  t.equal(first.code, 4)
-  t.match(
-    first.stderr,
-    /\ninput-required: And then\?\n\nAnswer with:\n {2}npx taskchart send ws:\S+ "…" --context="-id \d+" --task="-id \d+"\n$/
-  )
-  const [context = '', task = ''] = Array.from(first.stderr.matchAll(/"(-id \d+)"/g), ([, id]) => id)
-  const second = await send(url, ['red', `--context=${context}`, `--task=${task}`])
-  t.match(second, { code: 0, stdout: 'red\n', stderr: /completed/ })
-  const third = await send(url, ['blue', `--task=${task}`])
-  t.equal(third.code, 1)
-  t.match(third.stderr, /^taskchart: Task -id \d+ is completed and takes no more messages\./)
-  t.equal((await send(url, ['go', `--context=${context}`, `--reference=${task}`])).code, 0)
-})
+await t.test(
+  'a task that asks ends the command, with 11 as --exit-status, and the printed line answers it',
+  async t => {
+    let ids = 0
+    const { url } = await serve(t, { work: obedient }, { ids: () => `-id ${(ids += 1)}` })
+    const first = await send(url, ['ask', '--exit-status'])
+    t.equal(first.code, 11)
+    t.match(
+      first.stderr,
+      /\ninput-required: And then\?\n\nAnswer with:\n {2}npx taskchart send ws:\S+ "…" --context-id="-id \d+" --task-id="-id \d+"\n$/
+    )
+    const [context = '', task = ''] = Array.from(first.stderr.matchAll(/"(-id \d+)"/g), ([, id]) => id)
+    const second = await send(url, ['red', `--context=${context}`, `--task=${task}`])
+    t.match(second, { code: 0, stdout: 'red\n', stderr: /completed/ })
+    const third = await send(url, ['blue', `--task=${task}`])
+    t.equal(third.code, 1)
+    t.match(third.stderr, /^taskchart: Task -id \d+ is completed and takes no more messages\./)
+    t.equal((await send(url, ['go', `--context=${context}`, `--reference=${task}`])).code, 0)
+  }
+)
 
 await t.test('ids that start with a dash or look like shell commands are safe to paste', async t => {
   const contextId = '-x'
@@ -316,24 +319,26 @@ await t.test('ids that start with a dash or look like shell commands are safe to
   const dashed = await scripted(t, {
     SendStreamingMessage: [{ result: { message: { ...message, contextId } } }, { streamEnd: true }]
   })
-  t.match((await send(dashed, ['hi'])).stderr, / --context=-x\n$/)
+  t.match((await send(dashed, ['hi'])).stderr, / --context-id=-x\n$/)
   const hostile = await scripted(t, {
     SendStreamingMessage: [{ result: { message: { ...message, contextId: "$(rm -rf ~)'`" } } }, { streamEnd: true }]
   })
-  t.match((await send(hostile, ['hi'])).stderr, ` --context '$(rm -rf ~)'\\''\`'\n`)
+  t.match((await send(hostile, ['hi'])).stderr, ` --context-id '$(rm -rf ~)'\\''\`'\n`)
 })
 
-await t.test('a task that does not succeed ends with exit code 3 and its reason', async t => {
+await t.test('a task that does not succeed ends the command with its reason, and with 10 as --exit-status', async t => {
   for (const [state, end] of Object.entries({ failed, rejected })) {
     const { url } = await serve(t, { work: () => end('No paint left.') })
-    t.match(await send(url, ['go']), { code: 3, stdout: /^$/, stderr: new RegExp(`${state}: No paint left\\.\n`) })
+    const ended = { stdout: /^$/, stderr: new RegExp(`${state}: No paint left\\.\n`) }
+    t.match(await send(url, ['go']), { code: 0, ...ended })
+    t.match(await send(url, ['go', '--exit-status']), { code: 10, ...ended })
   }
   const { url, runtime } = await serve(t, { work: obedient })
   const cancel = (line: string) => {
     const id = /\(task (.*)\)/.exec(line)?.[1]
     if (id !== undefined) runtime.cancelTask({ id }).catch(error => t.fail(error))
   }
-  t.match(await send(url, ['wait'], { heard: cancel }), { code: 3, stderr: /canceled/ })
+  t.match(await send(url, ['wait', '--exit-status'], { heard: cancel }), { code: 10, stderr: /canceled/ })
 })
 
 await t.test('a user who stops watching sees how to continue, and the task continues', async t => {
@@ -358,14 +363,14 @@ await t.test('an agent that requires a key', async t => {
 
   await t.test('is reported without one, with what to do', async t => {
     t.match(await send(url, ['hi']), {
-      code: 1,
+      code: 4,
       stderr: /^taskchart: The agent at ws:\S+ requires a key\. Give one with --api-key KEY\.\n$/
     })
   })
 
   await t.test('is reported with a wrong one, which is not printed', async t => {
     const { code, stderr } = await send(url, ['hi', '--api-key', 'wrong-key'])
-    t.equal(code, 1)
+    t.equal(code, 4)
     t.match(stderr, /refused the key, which was sent in authorization\. Give another with --api-key KEY\.\n$/)
     t.notMatch(stderr, 'wrong-key')
   })
@@ -394,7 +399,7 @@ await t.test('an agent that requires a key', async t => {
     const place = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
     const origin = url.replace('ws:', 'http:').replace(/\/$/, '')
     t.match(await send(place, ['hi', '--api-key', 'secret']), {
-      code: 1,
+      code: 4,
       stderr: `, or name ${origin} with --credential-origin.`
     })
     const { code, stderr } = await send(place, [
@@ -428,10 +433,10 @@ await t.test('an agent that requires a key', async t => {
   })
 })
 
-await t.test('an error is reported in one line with exit code 1', async t => {
+await t.test('an error is reported in one line with its exit code', async t => {
   await t.test('for an unreachable agent', async t => {
     t.strictSame(await send('ws://127.0.0.1:1/', ['hi']), {
-      code: 1,
+      code: 3,
       stdout: '',
       stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n'
     })
@@ -563,9 +568,9 @@ await t.test('--binding selects an interface of the card, and is repeated in hin
     return { ...ended, isHttp: headers.some(({ accept }) => String(accept).startsWith('text/event-stream')) }
   }
   t.match(await over('send', url, 'hi'), { code: 0, isHttp: false })
-  const asked = await over('send', url, 'ask', '--binding', 'jsonrpc')
-  t.match(asked, { code: 4, isHttp: true, stderr: /taskchart send .* --binding jsonrpc/ })
-  const id = /--task (\S+)/.exec(asked.stderr)?.[1] ?? ''
+  const asked = await over('send', url, 'ask', '--binding', 'jsonrpc', '--exit-status')
+  t.match(asked, { code: 11, isHttp: true, stderr: /taskchart send .* --binding jsonrpc/ })
+  const id = /--task-id (\S+)/.exec(asked.stderr)?.[1] ?? ''
   t.match(await over('send', url, 'that', '--task', id, '--binding', 'JSONRPC'), { code: 0, isHttp: true })
   t.match(await over('watch', url, id, '--binding', 'JSONRPC'), { code: 0, isHttp: true, stderr: /--binding JSONRPC/ })
   t.match(await over('send', url, 'hi', '--binding', 'SOAP'), { code: 2, stderr: /"SOAP" is not a binding/ })
@@ -584,11 +589,11 @@ await t.test('a missing or wrong key is reported with what to do, also on a call
   ]) {
     t.match(
       await runCommand(args),
-      { code: 1, stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n` },
+      { code: 4, stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n` },
       args.join(' ')
     )
     t.match(await runCommand([...args, '--api-key', 'secret']), {
-      code: 1,
+      code: 4,
       stderr: /refused the key, which was sent in authorization/
     })
   }
@@ -610,7 +615,7 @@ await t.test('headers of the command are sent, and hints have placeholders for t
   t.notMatch(stderr, 'blue')
   t.match(await runCommand(['tasks', 'ls', url, ...given]), { code: 0 })
   t.match(await send(url, ['hi', '--header', 'X-Team: green']), {
-    code: 1,
+    code: 4,
     stderr: `taskchart: The agent at ${url} refused the credentials, which were sent in x-team. Give others with --api-key KEY or --header NAME:VALUE.\n`
   })
   for (const wrong of ['secret', ':secret', 'a b: secret', 'x: sec\nret', 'x: säcrét☃']) {
@@ -665,7 +670,7 @@ await t.test('a key of the environment is sent only if the card asks for one', a
   t.match(seen.at(-1), { 'x-key': 'flag' })
   const shut = await serve(t, { negotiate: () => reply('hi') }, { authenticate: () => undefined })
   t.match(await runCommand(['send', shut.url, 'hi'], { env: { TASKCHART_API_KEY: 'one' } }), {
-    code: 1,
+    code: 4,
     stderr:
       'requires a key. Give one with --api-key KEY. That of the environment was not sent: the card has no scheme for it, or names another origin.'
   })

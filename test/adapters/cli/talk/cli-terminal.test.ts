@@ -241,7 +241,7 @@ await t.test('on a terminal', async t => {
     const asking = await serve(t, { work: obedient })
     const { id } = await open(asking.runtime, 'ask')
     await reaches(asking.runtime, id, 'input-required')
-    const watching = onTerminal(t, ['watch', asking.url, id])
+    const watching = onTerminal(t, ['watch', asking.url, id, '--exit-status'])
     await watching.live(/^input-required \(\d+:\d\d\): And then\?$/)
     t.match(watching.screen.lines.slice(0, -1), [
       /^input-required: And then\? \(task/,
@@ -250,7 +250,7 @@ await t.test('on a terminal', async t => {
       /npx taskchart send/
     ])
     await asking.runtime.cancelTask({ id })
-    t.match(await watching.ended, { code: 3 })
+    t.match(await watching.ended, { code: 10 })
   })
 
   await t.test('a user who stops sees only the line to continue watching', async t => {

@@ -51,7 +51,7 @@ await t.test('a task of another client', async t => {
     t.match(
       stderr,
       new RegExp(
-        `^working: Thinking\\. \\(task ${id}\\)\nartifact story \\(10 bytes\\)\ncompleted\n\nContinue with:\n  npx taskchart send ${url} "…" --context \\S+ --reference ${id}\n$`
+        `^working: Thinking\\. \\(task ${id}\\)\nartifact story \\(10 bytes\\)\ncompleted\n\nContinue with:\n  npx taskchart send ${url} "…" --context-id \\S+ --reference ${id}\n$`
       )
     )
   })
@@ -103,7 +103,7 @@ await t.test('a task of another client', async t => {
   })
 })
 
-await t.test('an ended task is shown with the exit code of its state', async t => {
+await t.test('an ended task is shown, with --exit-status with the exit code of its state', async t => {
   await t.test('completed: with its artifacts, joined as far as possible', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
@@ -139,8 +139,8 @@ await t.test('an ended task is shown with the exit code of its state', async t =
       const { url, runtime } = await serve(t, { work: () => end('No paint left.') })
       const { id } = await open(runtime)
       await reaches(runtime, id, state)
-      t.match(await watch(url, [id]), {
-        code: 3,
+      t.match(await watch(url, [id, '--exit-status']), {
+        code: 10,
         stdout: /^$/,
         stderr: new RegExp(`^${state}: No paint left\\. \\(task ${id}\\)\n`)
       })
@@ -151,7 +151,8 @@ await t.test('an ended task is shown with the exit code of its state', async t =
     const { url, runtime } = await serve(t, { work: obedient })
     const { id } = await open(runtime, 'wait')
     await runtime.cancelTask({ id })
-    t.match(await watch(url, [id]), { code: 3, stderr: /^canceled/ })
+    t.match(await watch(url, [id, '--exit-status']), { code: 10, stderr: /^canceled/ })
+    t.match(await watch(url, [id]), { code: 0, stderr: /^canceled/ })
   })
 
   await t.test('whose artifacts cannot be saved: with the line to retry', async t => {
@@ -169,12 +170,12 @@ await t.test('an ended task is shown with the exit code of its state', async t =
   })
 })
 
-await t.test('a task that is canceled while it is watched ends with exit code 3', async t => {
+await t.test('a task that is canceled while it is watched ends with exit code 0', async t => {
   const { url, runtime } = await serve(t, { work: obedient })
   const { id } = await open(runtime, 'wait')
   const cancel = () => void runtime.cancelTask({ id }).catch(error => t.fail(error))
   t.match(await watch(url, [id], { heard: when(/\(task/, cancel) }), {
-    code: 3,
+    code: 0,
     stderr: /\ncanceled\n\nContinue with:/
   })
 })
@@ -196,7 +197,7 @@ await t.test('a task that waits for input prints how to answer, and stays watche
   t.match(
     stderr,
     new RegExp(
-      `^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nContinue with:\n`
+      `^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task-id="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nContinue with:\n`
     )
   )
 })
@@ -252,7 +253,7 @@ await t.test('a user who stops watching gets exit code 130 and the line to conti
     t.notMatch(stderr, 'secret')
     await runtime.cancelTask({ id }, call)
     const words = pasted(stderr, 'Watch it with').map(word => (word === '…' ? 'secret' : word))
-    t.match(await runCommand(words), { code: 3, stderr: /^canceled/ })
+    t.match(await runCommand(words), { code: 0, stderr: /^canceled/ })
   })
 
   await t.test('before any event', async t => {
@@ -261,10 +262,10 @@ await t.test('a user who stops watching gets exit code 130 and the line to conti
   })
 })
 
-await t.test('an error is reported in one line with exit code 1', async t => {
+await t.test('an error is reported in one line with its exit code', async t => {
   await t.test('for an unreachable agent', async t => {
     t.strictSame(await watch('ws://127.0.0.1:1/', ['t1']), {
-      code: 1,
+      code: 3,
       stdout: '',
       stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n'
     })
@@ -272,7 +273,7 @@ await t.test('an error is reported in one line with exit code 1', async t => {
 
   await t.test('for an unknown task', async t => {
     const { url } = await serve(t, { work: obedient })
-    t.strictSame(await watch(url, ['nope', '--json']), {
+    t.strictSame(await watch(url, ['nope']), {
       code: 1,
       stdout: '',
       stderr: 'taskchart: Task nope was not found.\n'
@@ -319,13 +320,16 @@ await t.test('an error is reported in one line with exit code 1', async t => {
     })
   }
 
-  await t.test('but a stream that ends at a waiting task gives exit code 4', async t => {
+  await t.test('but a stream that ends at a waiting task gives --exit-status 11', async t => {
     const waiting = task('TASK_STATE_INPUT_REQUIRED')
     const url = await scripted(t, {
       SubscribeToTask: [{ result: { task: waiting } }, { streamEnd: true }],
       GetTask: [{ result: waiting }]
     })
-    t.match(await watch(url, ['t1']), { code: 4, stderr: /Answer with:\n.* --context c1 --task t1\n$/ })
+    t.match(await watch(url, ['t1', '--exit-status']), {
+      code: 11,
+      stderr: /Answer with:\n.* --context-id c1 --task-id t1\n$/
+    })
   })
 })
 
@@ -398,26 +402,37 @@ await t.test('an artifact has its size, and chunks before their task are joined'
   t.match(await watch(chunked, ['t1']), { code: 0, stdout: 'a boat\n' })
 })
 
-await t.test('an authorization that a task waits for is reported at once, also by send', async t => {
-  const status = (state: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state } } } })
-  const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
-  const stream = [
-    { result: { task: { ...task, status: { state: 'TASK_STATE_SUBMITTED' } } } },
-    status('TASK_STATE_AUTH_REQUIRED'),
-    status('TASK_STATE_COMPLETED'),
-    { streamEnd: true }
-  ]
-  const url = await scripted(t, { SubscribeToTask: stream, SendStreamingMessage: stream, GetTask: [{ result: task }] })
-  for (const argv of [
-    ['watch', url, 't1'],
-    ['send', url, 'hi']
-  ]) {
-    t.match(await runCommand(argv), {
-      code: 0,
-      stderr: /^submitted \(task t1\)\nauth-required\n\nAnswer with:\n.*\ncompleted\n\nContinue with:\n/
+await t.test(
+  'an authorization that a task waits for is reported at once, and at a terminal send goes on, too',
+  async t => {
+    const status = (state: string) => ({
+      result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state } } }
     })
+    const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
+    const stream = [
+      { result: { task: { ...task, status: { state: 'TASK_STATE_SUBMITTED' } } } },
+      status('TASK_STATE_AUTH_REQUIRED'),
+      status('TASK_STATE_COMPLETED'),
+      { streamEnd: true }
+    ]
+    const url = await scripted(t, {
+      SubscribeToTask: stream,
+      SendStreamingMessage: stream,
+      GetTask: [{ result: task }]
+    })
+    for (const argv of [
+      ['watch', url, 't1'],
+      ['send', url, 'hi']
+    ]) {
+      t.match(await runCommand(argv, { terminal: { columns: 200, hasColours: false } }), {
+        code: 0,
+        stderr: /submitted \(task t1\)\n[^]*auth-required\n[^]*Answer with:\n.*\n[^]*completed\n\nContinue with:\n/
+      })
+    }
+    const stopped = { code: 11, stderr: /\nauth-required\n\nAnswer with:\n.* --task-id t1\n$/ }
+    t.match(await runCommand(['send', url, 'hi', '--exit-status']), stopped, 'a script is not kept waiting')
   }
-})
+)
 
 await t.test('a following question is shown, without the line a second time', async t => {
   const asked = (words: string) => ({

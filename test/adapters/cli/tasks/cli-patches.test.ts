@@ -56,6 +56,7 @@ tax       1     0        2        no: not asked yet ${passed}, ${waiting}
 {"patch":"tax","with":1,"without":[],"unknown":["${waiting}"],"canBeRetired":false}
 `
   })
+  t.match(JSON.parse((await patches('-o', 'json')).stdout), [{ patch: /^card/ }, { patch: 'tax', canBeRetired: false }])
   await goesOn(waiting)
   t.match(await patches('--principal', 'anonymous', '--tenant', ''), { stdout: /\ntax +2 +0 +0 +yes\n$/ })
   t.match(await patches('--principal', 'bob'), { stdout: '', stderr: /No open task/ })

@@ -201,7 +201,7 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     t.match(await tasks(['ls', ...db, '--limit', '2']), { stderr: 'The newest 2 of 3 tasks. All of them: --limit 3\n' })
     t.notMatch((await tasks(['ls', ...db, '--principal', 'bert'])).stdout, 'PRINCIPAL')
     t.match(json((await tasks(['ls', ...db, '--json', '--tenant', 't1'])).stdout), [
-      { tenant: 't1', principal: 'anna', generation: 3, task: { id: ids[0] } }
+      { tenant: 't1', principal: 'anna', generation: 4, task: { id: ids[0] } }
     ])
     t.match(await tasks(['ls', ...db, '--principal', 'nobody']), { code: 0, stdout: '', stderr: 'No tasks match.\n' })
   })
@@ -287,7 +287,7 @@ principal   anonymous
 state       input-required: Which day? Events]0;title
 since       ${at} (1m ago)
 began       ${at} (1m ago)
-generation  6
+generation  7
 wakes       2026-01-02T04:04:05.006Z (in 59m)
 deadline    2026-01-02T04:04:05.006Z (in 59m)
 
@@ -305,12 +305,12 @@ Artifacts
     text: story31m, 4 bytes
 
 Events
-     1  ${at}  submitted
-     2  ${at}  working
-     3  ${at}  working: Thinking.[2J
-     4  ${blank}  artifact story31m (17 bytes)
-     5  ${blank}  artifact a1 (more, 4 bytes)
-     6  ${at}  input-required: Which day? Events]0;title
+     2  ${at}  submitted
+     3  ${at}  working
+     4  ${at}  working: Thinking.[2J
+     5  ${blank}  artifact story31m (17 bytes)
+     6  ${blank}  artifact a1 (more, 4 bytes)
+     7  ${at}  input-required: Which day? Events]0;title
 
 Journal
   request
@@ -347,16 +347,16 @@ Journal
     const { stdout } = await tasks(['show', ...db, id])
     const lines = linesOf(stdout)
     const [good, dead, down, picky] = lines.slice(lines.indexOf('Webhooks') + 1)
-    t.equal(good, '  good  https://good.example  told 6 of 6')
-    t.equal(dead, '  dead  https://dead.example  told 3 of 6; given up after 8 tries: HTTP 404')
+    t.equal(good, '  good  https://good.example  told 8 of 8')
+    t.equal(dead, '  dead  https://dead.example  told 4 of 8; given up after 8 tries: HTTP 404')
     t.match(
       down,
-      /^ {2}down {2}https:\/\/down\.example {2}told 3 of 6; tried \d+ times, the next 2026-\S+ \(.*\): HTTP 503$/
+      /^ {2}down {2}https:\/\/down\.example {2}told 4 of 8; tried \d+ times, the next 2026-\S+ \(.*\): HTTP 503$/
     )
-    t.equal(picky, '  picky  https://picky.example  told 6 of 6; 3 rejected, the newest was 6: HTTP 413')
+    t.equal(picky, '  picky  https://picky.example  told 8 of 8; 3 rejected, the newest was 8: HTTP 413')
     const [shown] = json((await tasks(['show', ...db, id, '--json'])).stdout)
     t.match(shown?.['webhooks'], [
-      { id: 'good', host: 'https://good.example', version: '1.0', told: 6, tries: 0, end: 'told' },
+      { id: 'good', host: 'https://good.example', version: '1.0', told: 8, tries: 0, end: 'told' },
       { id: 'dead', tries: 8, failure: 'HTTP 404', end: 'given up' },
       { id: 'down' }
     ])
@@ -373,7 +373,7 @@ Journal
     t.strictSame([code, stderr], [0, ''])
     t.match(
       stdout,
-      `task        ${id}\ncontext     c1\nstate       input-required: Which day? Events]0;title\nsince       2026-01-02T03:04:05.006Z (0s ago)\ngeneration  6\n\nMessages\n  user: a boat\n`
+      `task        ${id}\ncontext     c1\nstate       input-required: Which day? Events]0;title\nsince       2026-01-02T03:04:05.006Z (0s ago)\ngeneration  7\n\nMessages\n  user: a boat\n`
     )
     t.notMatch(stdout, /^(?:Events|Journal|Metadata)$/m)
     t.notMatch(stdout, CONTROL)
@@ -514,18 +514,18 @@ await t.test('tasks export', async t => {
       {
         tenant: '',
         principal: 'anonymous',
-        generation: 6,
+        generation: 7,
         task: { id },
         journal: ['request', 'step/log in\u001b[2J/1'],
         wakeAtMs: Date.parse('2026-01-02T04:04:05.006Z'),
         deadlineAtMs: Date.parse('2026-01-02T04:04:05.006Z'),
         events: [
-          { generation: 1, statusUpdate: { status: { state: 'TASK_STATE_SUBMITTED' } } },
+          { generation: 2, statusUpdate: { status: { state: 'TASK_STATE_SUBMITTED' } } },
           {},
           {},
-          { generation: 4, artifactUpdate: {} },
+          { generation: 5, artifactUpdate: {} },
           {},
-          { generation: 6 }
+          { generation: 7 }
         ]
       }
     ])
@@ -610,7 +610,7 @@ await t.test('tasks export', async t => {
     const url = await scripted(t, { GetTask: [{ error: { code: -31403, message: 'Not yours' } }] })
     const cwd = t.testdir()
     t.match(await runCommand(['tasks', 'export', url, 'a', '--out', 'all.jsonl'], { cwd }), {
-      code: 1,
+      code: 4,
       stdout: '',
       stderr: /^taskchart: Not yours\n$/
     })
@@ -775,7 +775,7 @@ await t.test('a key is sent to an agent that requires one', async t => {
   const mine = await open(runtime, 'wait', {}, { principal: 'me' })
   await open(runtime, 'wait', {}, { principal: 'others' })
   t.match(await tasks(['ls', ...url]), {
-    code: 1,
+    code: 4,
     stdout: '',
     stderr: /requires a key\. Give one with --api-key KEY\.\n$/
   })
@@ -879,7 +879,7 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['ls', ...place, 't1'], /"t1" is one argument too many/],
     [['show', ...place], /TASK is missing\./],
     [['show', ...place, 'a', 'b'], /"b" is one argument too many/],
-    [['export', ...place, '--json'], /There is no option --json\. There are: --db, /],
+    [['export', ...place, '--jsonl'], /There is no option --jsonl\. There are: --db, /],
     [['cancel', ...place], /TASK is missing\./]
   ]
   for (const [argv, message] of cases) {

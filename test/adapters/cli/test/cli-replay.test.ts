@@ -63,7 +63,7 @@ await t.test('every resumable task is listed, also while a server uses the file'
   t.strictSame([migrating.code, migrating.stderr], [0, '2 tasks: 2 migrates\n'])
 })
 
-await t.test('tasks that cannot resume are listed last, with the reason and exit code 3', async t => {
+await t.test('tasks that cannot resume are listed last, with the reason and exit code 10', async t => {
   const {
     ids: [one = '', two = ''],
     replay
@@ -71,10 +71,10 @@ await t.test('tasks that cannot resume are listed last, with the reason and exit
   const reason =
     'This task cannot be resumed with the present agent: the chart has no state work.a. It was stored by version 1, and this is version 2.'
   const { code, stdout, stderr } = await replay(['changed.ts', '--db', 'tasks.db'])
-  t.strictSame([code, stdout], [3, `ok          ${two}\nfails       ${one}: ${reason}\n`])
+  t.strictSame([code, stdout], [10, `ok          ${two}\nfails       ${one}: ${reason}\n`])
   t.match(stderr, /^2 tasks: (?:1 ok, 1 fails|1 fails, 1 ok)\n$/)
   const json = await replay(['changed.ts', '--db', 'tasks.db', '--json'])
-  t.equal(json.code, 3)
+  t.equal(json.code, 10)
   t.match(
     json.stdout
       .trim()
@@ -92,7 +92,7 @@ await t.test('tasks that cannot resume are listed last, with the reason and exit
       { taskId: one, outlook: 'fails', reason }
     ]
   )
-  t.equal((await replay(['function.js', '--db', 'tasks.db'])).code, 3)
+  t.equal((await replay(['function.js', '--db', 'tasks.db'])).code, 10)
 })
 
 await t.test('a terminal shows the progress, and clears it at the end', async t => {

@@ -39,7 +39,7 @@ await t.test('a correct server gets a line for each requirement, skip reasons an
 await t.test('an unmet requirement fails, with the request, the expectation and the finding', async t => {
   const url = await faultyServer(t, takesAnyPage)
   const { code, stdout } = await run(['test', url, '--only', 'JSONRPC: 74 '])
-  t.equal(code, 3)
+  t.equal(code, 10)
   t.match(
     stdout,
     /^FAIL JSONRPC: 74 A page has 50 tasks [^\n]*\(MUST, §3\.1\.4\)\n {2}sent: {3}ListTasks \{"pageSize":101\}\n {2}wanted: InvalidParams \(-32602, HTTP 400\)\n {2}found: {2}\{"tasks":\[\]/
@@ -66,7 +66,7 @@ await t.test('failures are counted on a terminal while the test continues', asyn
     heard: look,
     printed: look
   })
-  t.equal(code, 3)
+  t.equal(code, 10)
   t.ok(
     [...shown].some(line => /^\d+ moves, 1 failed: JSONRPC, /.test(line ?? '')),
     JSON.stringify([...shown])
@@ -92,7 +92,7 @@ await t.test('TAP has a point for each requirement and binding, with skips and t
     '--text',
     'count 2'
   ])
-  t.equal(code, 3)
+  t.equal(code, 10)
   t.match(stdout, /^TAP version 14\n/)
   t.ok(stdout.includes(`\n1..${REQUIREMENTS.length}\n`))
   t.match(stdout, /^ok 27 - JSONRPC: 27 A task that has ended, [^\n]*$/m)
@@ -152,11 +152,11 @@ await t.test('wrong usage is reported', async t => {
 })
 
 await t.test('a server that cannot be tested is an error', async t => {
-  t.match(await run(['test', 'http://127.0.0.1:9']), { code: 1, stderr: /Nobody answers at/ })
+  t.match(await run(['test', 'http://127.0.0.1:9']), { code: 3, stderr: /Nobody answers at/ })
   const closed = await faultyServer(t, {
     answer: ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } })
   })
-  t.match(await run(['test', closed]), { code: 1, stderr: /requires a key\. Give one with --api-key KEY/ })
+  t.match(await run(['test', closed]), { code: 4, stderr: /requires a key\. Give one with --api-key KEY/ })
   const odd = await faultyServer(t, { card: () => [] })
   t.match(await run(['test', odd]), { code: 1, stderr: /lists no interface that could be tested/ })
 })

@@ -164,9 +164,9 @@ await t.test('test lists unreached parts in its summary, and fails for them only
     stdout,
     /\nnot reached: light\.never is never entered\n\d+ passed, 0 failed, 1 not reached, 1 where the chart throws\n$/
   )
-  t.equal((await run('test', 'dim.js', '--driver', 'the chart', '--strict')).code, 3)
+  t.equal((await run('test', 'dim.js', '--driver', 'the chart', '--strict')).code, 10)
   t.match(await run('test', 'dim.js', '--driver', 'the chart', '--strict', '--tap'), {
-    code: 3,
+    code: 10,
     stdout: /\n# 1 not reached\n# 1 where the chart throws\n$/
   })
   t.match(await run('test', 'light.js', '--driver', 'the chart', '--strict'), {
@@ -191,7 +191,7 @@ await t.test(
       t.match(
         await run(command, 'light.js', '--limit', '1'),
         {
-          code: 4,
+          code: 11,
           stderr:
             /Light, of light\.js, cannot be tested: not every configuration of the chart was found: there are more than 1 configurations\. /
         },
@@ -201,7 +201,7 @@ await t.test(
     for (const command of ['paths', 'test', 'prove']) {
       t.match(
         await run(command, 'light.js', '--time', '0.000001', '--memory', '1', '--limit', '100'),
-        { code: 4 },
+        { code: 11 },
         command
       )
       t.match(
@@ -251,7 +251,7 @@ await t.test('--paths selects other kinds of paths', { skip: NO_SQLITE }, async 
     stdout: /^\d+ passed, 0 failed\n$/
   })
   t.match(await run('test', 'forgetful.js', '--paths', 'shortest', '--driver', 'in process, killed'), {
-    code: 3,
+    code: 10,
     stdout: /alone: npx taskchart test forgetful\.js --paths shortest --driver /
   })
   for (const command of ['paths', 'test'])
@@ -263,7 +263,7 @@ await t.test('--paths selects other kinds of paths', { skip: NO_SQLITE }, async 
 
 await t.test('a failure is reported with the line that runs it alone', async t => {
   const { code, stdout } = await run('test', 'forgetful.js', '--driver', 'the chart', '--driver', 'in process, killed')
-  t.equal(code, 3)
+  t.equal(code, 10)
   const [, alone = ''] = /^ {2}alone: npx taskchart (.*)$/m.exec(stdout) ?? []
   t.match(
     stdout,
@@ -274,7 +274,7 @@ await t.test('a failure is reported with the line that runs it alone', async t =
     alone.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g),
     ([, single, double, plain]) => single ?? double ?? plain ?? ''
   )
-  t.match(await run(...words), { code: 3, stdout: /\n0 passed, 1 failed\n$/ })
+  t.match(await run(...words), { code: 10, stdout: /\n0 passed, 1 failed\n$/ })
   const { failed } = JSON.parse(
     readFileSync(join(cwd, '.taskchart/coverage/forgetful.js.json'), 'utf8')
   ) as ChartCoverage
@@ -380,7 +380,7 @@ await t.test('progress is shown on a terminal', { skip: NO_SQLITE }, async t => 
 
 await t.test('failures are counted on a terminal, and written above the counter', { skip: NO_SQLITE }, async t => {
   const { screen, shown, code } = await runOnScreen('forgetful.js', 'in process,', true)
-  t.equal(code, 3)
+  t.equal(code, 10)
   t.ok(
     shown.some(line => /^\d+ of \d+, \d+ failed: opened by/.test(line ?? '')),
     JSON.stringify(shown)

@@ -15,7 +15,7 @@ t.before(() => Object.assign(globalThis, { WebSocket }))
 
 await t.test('in browsers the client loads each binding that needs no optional peer', async t => {
   const openers = Object.values(OPENERS).flatMap(bindings => Object.values(bindings))
-  t.equal(openers.length, 5)
+  t.equal(openers.length, 8)
   for (const { load, peers } of openers) {
     t.type(await load(), 'function')
     t.equal(peers, undefined)

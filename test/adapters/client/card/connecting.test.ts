@@ -335,7 +335,7 @@ await t.test('the first interface of a card with A2A 1.0 and a supported binding
   t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), {
     code: 'UnsupportedOperation',
     message:
-      /offers no WEBSOCKET that this client speaks \(A2A 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/
+      /offers no WEBSOCKET that this client speaks \(A2A 1\.1 and 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/
   })
 })
 
@@ -350,11 +350,52 @@ await t.test('an unsupported binding throws a TypeError', async t => {
   })
 })
 
+await t.test('versions names those to use, also for a ws: address', async t => {
+  const old = await httpAgent(t, { version: '0.3.0' })
+  const client = await connect(old.url, { versions: ['1.0', '0.3'] })
+  t.equal(client.binding, 'JSONRPC')
+  await client.close()
+  t.match(await refusal(connect(old.url, { versions: ['1.0'] })), {
+    code: 'VersionNotSupported',
+    message: `The agent at ${old.url} does not offer A2A 1.0, only 0.3.0.`
+  })
+  const { url } = await serve(t, { work: obedient })
+  t.match(await refusal(connect(url, { versions: ['0.3'] })), { code: 'VersionNotSupported' })
+  const current = await connect(url, { versions: ['1.0'] })
+  t.equal(current.binding, 'WEBSOCKET')
+  await current.close()
+  t.match(await rejection(connect(url, { versions: ['2.0'] })), {
+    name: 'TypeError',
+    message: '"2.0" is not a version of A2A that this client speaks. Use 1.1 or 1.0 or 0.3.'
+  })
+})
+
+await t.test('a card that is given is not fetched, and is verified as one that is', async t => {
+  const { url } = await serve(t, { work: obedient })
+  const host = `http://127.0.0.1:${new URL(url).port}/nothing/`
+  const card = {
+    name: 'Given',
+    version: '1',
+    supportedInterfaces: [{ url, protocolBinding: 'WEBSOCKET', protocolVersion: '1.0' }]
+  }
+  const client = await connect(host, { card })
+  t.equal(client.url, url)
+  await client.close()
+  const verified: unknown[] = []
+  const verifyCard = async (...given: readonly unknown[]) => {
+    verified.push(...given)
+    throw new TypeError('not trusted')
+  }
+  t.match(await rejection(connect(url, { card, verifyCard })), { message: 'not trusted' })
+  t.strictSame(verified, [card, url])
+  t.match(await refusal(connect(host, { card: { name: 'Empty' } })), { code: 'InvalidAgentResponse' })
+})
+
 await t.test('an agent of a version before 0.3 is refused', async t => {
   const older = await httpAgent(t, { version: '0.2', others: ['GRPC'] })
   t.match(await refusal(connect(older.url)), {
     code: 'UnsupportedOperation',
-    message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.0 and 0.3.`
+    message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.1, 1.0 and 0.3.`
   })
   const oldest = await httpAgent(t, { cardPath: '/none' })
   oldest.script(
@@ -372,7 +413,7 @@ await t.test('an agent of a version before 0.3 is refused', async t => {
   )
   t.match(await refusal(connect(oldest.url)), {
     code: 'UnsupportedOperation',
-    message: /speaks only A2A 0\.2; this client speaks 1\.0 and 0\.3/
+    message: /speaks only A2A 0\.2; this client speaks 1\.1, 1\.0 and 0\.3/
   })
   t.equal(older.asked.length, 0)
 })

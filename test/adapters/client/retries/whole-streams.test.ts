@@ -19,7 +19,16 @@ import {
   type HttpAgent,
   type ScriptedCard
 } from '../../../fixtures/peers/scripted-http.ts'
-import { brief, collect, refusal, say, start, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  collect,
+  refusal,
+  rejection,
+  say,
+  start,
+  taskIn,
+  until
+} from '../../../fixtures/runtime/runtime-helpers.ts'
 import { textOf } from '../../../../adapters/client/messages.ts'
 
 /** A clock without the waits of retries and polls. */
@@ -404,3 +413,37 @@ await t.test('so it is over WebSocket and gRPC', async t => {
     ['SendStreamingMessage', 'SubscribeToTask', 'GetTask', 'GetTask']
   )
 })
+
+await t.test(
+  'extensions and service parameters of a call are in each of its requests, conditions only in the first',
+  async t => {
+    const lists = {
+      SendStreamingMessage: [stream(EVENTS.slice(0, 2), 'end')],
+      SubscribeToTask: [failure({ code: -32004, message: 'No.' })],
+      GetTask: [result(working), result(stored)]
+    }
+    const { agent, client } = await agentWith(t, lists, { isReliable: true })
+    const options = {
+      extensions: ['urn:x'],
+      serviceParameters: { 'X-Team': 'blue', 'A2A-Extensions': 'urn:y' },
+      ifGenerationMatch: 4
+    }
+    t.match(await viewOf(agent, client.sendStreamingMessage(say('boat'), options)), stored)
+    t.strictSame(
+      agent.asked.map(({ method }) => method),
+      ['SendStreamingMessage', 'SubscribeToTask', 'GetTask', 'GetTask']
+    )
+    for (const { method, headers } of agent.asked) {
+      t.match(headers, { 'x-team': 'blue', 'a2a-extensions': `${RELIABILITY_EXTENSION},urn:x,urn:y` }, method)
+      t.equal(headers['taskchart-if-generation-match'], method === 'SendStreamingMessage' ? '4' : undefined, method)
+    }
+    agent.asked.length = 0
+    await client.getTask({ id: 't' }, { extensions: ['urn:x'] })
+    t.match(agent.asked[0]?.headers, { 'a2a-extensions': `${RELIABILITY_EXTENSION},urn:x` })
+    const other = { headers: {} } as never
+    t.match(await rejection(client.getTask({ id: 't' }, other)), {
+      name: 'TypeError',
+      message: 'A call has no headers.'
+    })
+  }
+)

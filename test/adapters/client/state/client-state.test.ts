@@ -21,38 +21,41 @@ import { connected, painter, until } from '../../../fixtures/servers/watched.ts'
 
 const said = ({ snapshot }: Conversation) => snapshot().messages.map(message => textOf(message) || message.parts)
 
-await t.test('the fold of a stream equals the result of GetTask, after each of its ends', async t => {
-  const { client } = await connected(t, painter)
-  let task: Task | undefined
-  const events: StreamResponse[] = []
-  const send = async (parts: { text: string }[] | { data: { colour: string } }[]) => {
-    const message = {
-      messageId: crypto.randomUUID(),
-      role: 'ROLE_USER' as const,
-      parts,
-      ...(task && { taskId: task.id })
+for (const version of ['1.0', '1.1'] as const) {
+  await t.test(`in ${version} the fold of a stream equals the result of GetTask, after each of its ends`, async t => {
+    const { client } = await connected(t, painter, {}, version)
+    t.equal(client.version, version)
+    let task: Task | undefined
+    const events: StreamResponse[] = []
+    const send = async (parts: { text: string }[] | { data: { colour: string } }[]) => {
+      const message = {
+        messageId: crypto.randomUUID(),
+        role: 'ROLE_USER' as const,
+        parts,
+        ...(task && { taskId: task.id })
+      }
+      for await (const event of client.sendStreamingMessage({ message })) {
+        events.push(event)
+        task = foldTask(task, event)
+      }
     }
-    for await (const event of client.sendStreamingMessage({ message })) {
-      events.push(event)
-      task = foldTask(task, event)
-    }
-  }
-  await send([{ text: 'paint' }])
-  t.strictSame(task, await client.getTask({ id: String(task?.id) }))
-  t.match(task && questionOf(task), {
-    kind: 'input',
-    text: 'Which colour?',
-    schema: { properties: { colour: { enum: ['red', 'blue'] } } }
+    await send([{ text: 'paint' }])
+    t.strictSame(task, await client.getTask({ id: String(task?.id) }))
+    t.match(task && questionOf(task), {
+      kind: 'input',
+      text: 'Which colour?',
+      schema: { properties: { colour: { enum: ['red', 'blue'] } } }
+    })
+    await send([{ data: { colour: 'red' } }])
+    t.strictSame(task, await client.getTask({ id: String(task?.id) }))
+    t.match(task, {
+      status: { state: 'TASK_STATE_COMPLETED' },
+      artifacts: [{ name: 'boat', parts: [{ text: 'a ' }, { text: 'red boat' }], metadata: { part: 1, last: true } }]
+    })
+    t.equal(task && questionOf(task), undefined)
+    t.equal(events.reduce<Task | undefined>(foldTask, task), task, 'events that it has already change nothing')
   })
-  await send([{ data: { colour: 'red' } }])
-  t.strictSame(task, await client.getTask({ id: String(task?.id) }))
-  t.match(task, {
-    status: { state: 'TASK_STATE_COMPLETED' },
-    artifacts: [{ name: 'boat', parts: [{ text: 'a ' }, { text: 'red boat' }], metadata: { part: 1, last: true } }]
-  })
-  t.equal(task && questionOf(task), undefined)
-  t.equal(events.reduce<Task | undefined>(foldTask, task), task, 'events that it has already change nothing')
-})
+}
 
 await t.test('the fold works without the reliability extension, from any event, and mutates nothing', t => {
   const status = (state: 'TASK_STATE_WORKING' | 'TASK_STATE_AUTH_REQUIRED', words?: string) => ({

@@ -84,7 +84,7 @@ await t.test('a request is a POST of JSON-RPC, with its service parameters as he
     'content-type': 'text/plain',
     'A2A-Version': '0.3'
   })
-  const { agent, client } = await scripted(t, {}, { headers, extensions: ['urn:other'] })
+  const { agent, client } = await scripted(t, { isReliable: true }, { headers, extensions: ['urn:other'] })
   agent.script(result(task()))
   t.match(client, { url: `${agent.url}/agent`, binding: 'JSONRPC', state: 'open' })
   t.match(await client.getTask({ id: 't' }, { currentGeneration: 3 }), { id: 't', contextId: 'c' })

@@ -327,8 +327,14 @@ await t.test('over gRPC', async t => {
   })
 
   await t.test('service parameters and headers are metadata, and nothing else is', async t => {
+    const address = `localhost:${proxy.port}`
+    const other = await httpAgent(t, { binding: 'GRPC', tenant: 'acme', address, isReliable: true })
+    const reliableClient = await connected(t, other.url.replace('127.0.0.1', 'localhost'), {
+      headers: { authorization: 'Bearer anna' },
+      credentialOrigins: [`http://${address}`]
+    })
     agent.script({ task: task() })
-    await client.getTask({ id: 't' }, { currentGeneration: 3 })
+    await reliableClient.getTask({ id: 't' }, { currentGeneration: 3 })
     t.match(agent.asked.at(-1), { method: 'GetTask', request: { id: 't', tenant: 'acme' } })
     t.strictSame(agent.asked.at(-1)?.metadata, {
       'a2a-version': '1.0',

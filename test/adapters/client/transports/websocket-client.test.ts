@@ -166,7 +166,7 @@ await t.test('connecting fails without a suitable interface, and lists what is o
   })
   t.match(await refusal(connect(url, { bindings: ['WEBSOCKET', 'GRPC'] })), {
     code: 'UnsupportedOperation',
-    message: `The agent at ${url} offers no WEBSOCKET or GRPC that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only JSONRPC 1.0, WEBSOCKET 0.3.`
+    message: `The agent at ${url} offers no WEBSOCKET or GRPC that this client speaks (A2A 1.1 and 1.0; 0.3, but not over WebSocket), only JSONRPC 1.0, WEBSOCKET 0.3.`
   })
 })
 
@@ -302,7 +302,8 @@ await t.test('a client has the methods of a runtime, with the same results', asy
   const rest = await collect(client.subscribeToTask({ id: task.id }, { afterGeneration: generation }))
   t.strictSame(
     rest.map(generationOf),
-    rest.map((_, index) => generation + 1 + index)
+    rest.map((_, index) => generation + 2 + index),
+    'the message comes first, which is no event'
   )
   t.equal(brief(rest.at(-1) as StreamResponse), 'completed: Here you are')
   const other = taskIn(await client.sendMessage(say('a boat')))

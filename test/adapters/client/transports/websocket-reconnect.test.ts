@@ -90,7 +90,7 @@ await t.test(
     t.ok(proxy.cuts >= CUTS, `cut ${proxy.cuts} times`)
     t.same(
       events.map(generationOf),
-      Array.from({ length: EVENTS + 4 }, (_, i) => i + 1)
+      Array.from({ length: EVENTS + 4 }, (_, i) => i + 2)
     )
     t.same(events.slice(1), stored.slice(1))
   }
@@ -168,13 +168,13 @@ await t.test('a stream resumes after a lost connection', async t => {
     const stream = client.subscribeToTask({ id: task.id })
     t.equal(
       generationOf((await stream.next()).value ?? { message: { messageId: '', role: 'ROLE_USER', parts: [] } }),
-      3
+      4
     )
     const opened = new Promise<void>(resolve => client.on('open', resolve))
     proxy.cutAll()
     await runtime.sendMessage(say('done', { taskId: task.id }))
     await opened
-    t.same((await collect(stream)).map(generationOf), [4, 5])
+    t.same((await collect(stream)).map(generationOf), [6, 7])
   })
 
   await t.test('and ends at a question, as the reply', async t => {

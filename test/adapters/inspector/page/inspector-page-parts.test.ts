@@ -701,7 +701,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await hub.tell({
       type: 'steps',
       contextId,
-      steps: [micro(1, 2, 'choosing'), micro(2, 4, 'painting'), micro(3, 6, 'painted')]
+      steps: [micro(1, 3, 'choosing'), micro(2, 5, 'painting'), micro(3, 7, 'painted')]
     })
     await show('timeline')
     await page.waitForSelector('[data-state="painter.painted"].active')
@@ -738,7 +738,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.match(await classes(page, '[data-transition*="xstate.done.actor.work"]'), [/taken/])
     for (let back = 0; back < 20; back += 1) await page.keyboard.press(',')
     await page.waitForSelector('[data-state="task.active.submitted"].active')
-    t.match(await page.innerText('.time-bar'), /generation 1 of \d+\s+submitted/)
+    t.match(await page.innerText('.time-bar'), /generation 2 of \d+\s+submitted/)
     await page.keyboard.press('.')
     await page.waitForSelector('[data-state="task.active.started.working"].active')
     await page.click('.time-bar >> text=Newest')

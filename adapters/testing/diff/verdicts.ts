@@ -1,0 +1,312 @@
+import type { AnyActorLogic } from 'xstate'
+import type { ChartConfiguration } from '../../../runtime/work-port.ts'
+import { isMachine, isWithin, misfit, type PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
+import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
+import { eventName, guardName } from '../../drawing/chart-parts.ts'
+import { answerFormOf, type ChartParts, type CodePart, type Decisive, nameOf, pathOf } from './chart-parts.ts'
+import { reachOf, StaleTimers, ChartWalk, type WalkNode } from './walk.ts'
+
+/**
+ * What a stored task does with the new chart. `same`: it goes on the same way. `otherwise`: it goes on, and differs.
+ * `other answer`: it waits for an answer in another form. `depends`: code decides whose text has changed.
+ * `unknown`: the chart has more configurations than are followed. `never ends`: only a cancel, a deadline or an
+ * error ends it. `not restored`: it fails when it is restored.
+ */
+export type ChangeVerdict =
+  | 'same'
+  | 'otherwise'
+  | 'other answer'
+  | 'depends'
+  | 'unknown'
+  | 'never ends'
+  | 'not restored'
+
+/** Code that decides, whose text has changed, and what follows if it is a guard. */
+export interface ChangedCode {
+  readonly kind: CodePart['kind'] | 'module' | 'migrate'
+  readonly name: string
+  /** A clause: `the guard isAdult, whose source changed`. */
+  readonly says: string
+  /** The name of the transition in which it is written, if it is written in one. */
+  readonly transition?: string
+  /** For a guard: where it decides, and the endings to which a way leads if it always holds, and if it never does. */
+  readonly ways?: {
+    readonly places: readonly string[]
+    readonly holds: readonly string[]
+    readonly fails: readonly string[]
+  }
+}
+
+/** A configuration in which stored tasks may be, and what becomes of them. */
+export interface ConfigurationVerdict {
+  /** XState's state value. */
+  readonly state: unknown
+  /** The states to which its history leads, by the ids of history states, if it has any. */
+  readonly history?: Readonly<Record<string, readonly string[]>>
+  readonly verdict: ChangeVerdict
+  /** Clauses, the most important first; empty for `same`. */
+  readonly reasons: readonly string[]
+  readonly endings: { readonly added: readonly string[]; readonly removed: readonly string[] }
+  readonly depends: readonly ChangedCode[]
+}
+
+/** What decides beside the charts. */
+export interface Surroundings {
+  /** Whether both agents have the same version: then stored timers stay as they are. */
+  readonly isSameVersion: boolean
+  /** Whether a stored chart is migrated first. */
+  readonly isMigrated: boolean
+  /** Whether work may be restarted from its beginning. */
+  readonly mayRestart: boolean
+  /** Options of the agent that decide how its tasks go on, and that differ; as clauses. */
+  readonly options: readonly string[]
+  /** Local modules that differ. */
+  readonly modules: readonly ChangedCode[]
+  /** Whether what code reads of its own module differs; what, as a clause. */
+  readonly readsOtherwise: (before: CodePart, after: CodePart) => string | undefined
+}
+/** Compares two charts in every configuration that stored tasks of the first can be in. */
+export function verdictsOn(before: ChartParts, after: ChartParts, around: Surroundings): ConfigurationVerdict[] {
+  const old = new ChartWalk(before, () => true)
+  const starts = old.begin()
+  const stays = new StaleTimers(before, around.isSameVersion)
+  const next = new ChartWalk(after, (transition, configuration) => stays.mayHappen(transition, configuration.stale))
+  const judge = new Judge({ before, after, old, next, around, starts })
+  if (starts.length === 0) return [UNFOLLOWED]
+  return old.nodes.filter(({ configuration }) => !configuration.isDone).map(node => judge.verdictOn(node))
+}
+
+/** The verdict on a chart that has too many guards at its start. */
+const UNFOLLOWED: ConfigurationVerdict = {
+  state: 'any state',
+  verdict: 'unknown',
+  reasons: ['the chart evaluates more guards at its start than are followed'],
+  endings: { added: [], removed: [] },
+  depends: []
+}
+interface Compared {
+  readonly before: ChartParts
+  readonly after: ChartParts
+  readonly old: ChartWalk
+  readonly next: ChartWalk
+  readonly around: Surroundings
+  readonly starts: readonly WalkNode[]
+}
+
+/** What differs in a state: its shape, as a clause, and its code. */
+interface Differences {
+  readonly shape: string | undefined
+  readonly code: readonly ChangedCode[]
+}
+
+class Judge {
+  readonly #given: Compared
+  /** By the path of a state: what differs in it while it is active, and when it is entered. */
+  readonly #active = new Map<string, Differences>()
+  readonly #entry = new Map<string, Differences>()
+  readonly #open: readonly ChangedCode[]
+
+  constructor(given: Compared) {
+    this.#given = given
+    const { before, after } = given
+    for (const [path, { state, active, entry }] of before.states) {
+      const other = after.states.get(path)
+      this.#active.set(path, this.#differencesOf(state, active, other?.active))
+      this.#entry.set(path, this.#differencesOf(state, entry, other?.entry))
+    }
+    const all = ({ guards, actions, actors, delays, hasOpenNames }: ChartParts) =>
+      hasOpenNames ? [...guards, ...actions, ...actors, ...delays] : []
+    this.#open = this.#changedIn(all(before), all(after))
+  }
+
+  #differencesOf(state: WrittenState, before: Decisive, after: Decisive | undefined): Differences {
+    if (!after) return { shape: `${nameOf(state)} is gone`, code: [] }
+    const shape = before.shape === after.shape ? undefined : `${nameOf(state)} has changed`
+    return { shape, code: this.#changedIn(before.code, after.code) }
+  }
+
+  verdictOn(node: WalkNode): ConfigurationVerdict {
+    const { configuration } = node
+    const { around, before, after, old, next, starts } = this.#given
+    const reach = reachOf([node, ...(around.mayRestart ? starts : [])], old)
+    const entered = around.mayRestart ? reach.states : reach.entered
+    const found = [
+      ...[...reach.states].flatMap(path => this.#active.get(path) ?? []),
+      ...[...entered].flatMap(path => this.#entry.get(path) ?? [])
+    ]
+    const code = [
+      ...found.flatMap(({ code }) => code),
+      ...this.#open,
+      ...(around.mayRestart ? this.#changedIn([before.context], [after.context]) : []),
+      ...around.modules
+    ]
+    const depends = [...new Map(code.map(one => [`${one.kind} ${one.name}`, one])).values()]
+    const given = {
+      state: configuration.value,
+      ...(Object.keys(configuration.history).length > 0 && { history: configuration.history })
+    }
+    const none = { added: [], removed: [] }
+    const lost = misfit(after.machine, this.#storedAt(configuration), 'the work')
+    if (around.isMigrated) {
+      const migrated: ChangedCode = {
+        kind: 'migrate',
+        name: 'migrate',
+        says: 'migrate, which converts the stored chart'
+      }
+      const reasons = lost === undefined ? [] : [`without migrate it could not be restored: ${lost}`]
+      return { ...given, verdict: 'depends', reasons, endings: none, depends: [migrated, ...depends] }
+    }
+    if (lost !== undefined) return { ...given, verdict: 'not restored', reasons: [lost], endings: none, depends: [] }
+    const restored = next.from(next.skeleton.restore(configuration))
+    const now = reachOf([restored, ...(around.mayRestart ? next.begin() : [])], next)
+    const endings = { added: without(now.endings, reach.endings), removed: without(reach.endings, now.endings) }
+    const isCut = reach.isCut || now.isCut
+    const form = this.#formChange(configuration)
+    const timers = this.#timerChanges(configuration)
+    const differs = [...around.options, ...timers, ...found.flatMap(({ shape }) => shape ?? [])]
+    const reasons = [...(form === undefined ? [] : [form]), ...new Set(differs)]
+    const result = { ...given, endings, reasons, depends: depends.map(one => this.#withWays(one, restored)) }
+    if (isCut)
+      return {
+        ...result,
+        verdict: 'unknown',
+        endings: none,
+        reasons: ['the chart has more configurations than are followed', ...reasons]
+      }
+    if (reach.endings.size > 0 && now.endings.size === 0) return { ...result, verdict: 'never ends' }
+    if (form !== undefined) return { ...result, verdict: 'other answer' }
+    if (differs.length > 0) return { ...result, verdict: 'otherwise' }
+    return { ...result, verdict: depends.length > 0 ? 'depends' : 'same' }
+  }
+
+  #changedIn(before: readonly CodePart[], after: readonly CodePart[]): ChangedCode[] {
+    return before.flatMap((part): ChangedCode[] => {
+      const { kind, name, isNamed } = part
+      const other = after.find(one => one.kind === kind && one.name === name)
+      const how = this.#howChanged(part, other)
+      if (how === undefined) return []
+      const says = `${isNamed ? `the ${kind} ${name}` : name}, ${how}`
+      return [{ kind, name, says, ...(other?.transition !== undefined && { transition: other.transition }) }]
+    })
+  }
+
+  /** How code differs, as a clause; `undefined` if it does not. */
+  #howChanged(part: CodePart, other: CodePart | undefined): string | undefined {
+    if (!other) return part.isNamed ? 'which is gone' : 'which is written otherwise'
+    if (part.code.isHidden || other.code.isHidden) return 'whose source cannot be read'
+    if (part.code.text !== other.code.text) return 'whose source changed'
+    const reads = this.#given.around.readsOtherwise(part, other)
+    return reads === undefined ? undefined : `which reads ${reads}`
+  }
+
+  /** A guard with the endings of both ways. */
+  #withWays(one: ChangedCode, restored: WalkNode): ChangedCode {
+    if (one.kind !== 'guard') return one
+    const { after, next } = this.#given
+    const own = after.chart.transitions.filter(({ guard, name }) =>
+      guard?.kind === 'named' ? guard.name === one.name : guard !== undefined && name === one.transition
+    )
+    const names = new Set(own.map(({ name }) => name))
+    const always = (isHeld: boolean) =>
+      reachOf([restored], next, ({ held, failed }) => !overlaps(isHeld ? failed : held, names)).endings
+    return {
+      ...one,
+      ways: { places: own.map(waysText), holds: [...always(true)].toSorted(), fails: [...always(false)].toSorted() }
+    }
+  }
+
+  /** The snapshot of a stored task, as far as a restore reads it. */
+  #storedAt(configuration: ChartConfiguration): PersistedSnapshot {
+    const { old, before } = this.#given
+    const actors = before.machine.implementations.actors as Readonly<Record<string, AnyActorLogic | undefined>>
+    const invoked = old.statesIn(configuration).flatMap(({ invoke }) => invoke)
+    const children = invoked.map(({ id, src = '' }): [string, { src: unknown; snapshot: PersistedSnapshot }] => {
+      const logic = actors[src]
+      const snapshot = logic && isMachine(logic) ? { status: 'done', value: {} } : { status: 'active' }
+      return [id, { src, snapshot }]
+    })
+    return {
+      status: 'active',
+      value: configuration.value,
+      historyValue: Object.fromEntries(
+        Object.entries(configuration.history).map(([id, ids]) => [id, ids.map(id => ({ id }))])
+      ),
+      children: Object.fromEntries(children)
+    }
+  }
+
+  /** How the form of the answer differs that a configuration waits for, as a clause. */
+  #formChange(configuration: ChartConfiguration): string | undefined {
+    const { old, after } = this.#given
+    for (const state of old.statesIn(configuration)) {
+      const form = answerFormOf(state)
+      const other = after.states.get(pathOf(state))
+      if (!form || !other) continue
+      const now = answerFormOf(other.state)
+      if (!now) return `${nameOf(state)} no longer asks`
+      if (JSON.stringify(form) !== JSON.stringify(now))
+        return `${nameOf(state)} asks for another form: ${formText(form)} before, ${formText(now)} now`
+    }
+    return undefined
+  }
+
+  /** What happens to the timers of a configuration that was stored, as clauses. */
+  #timerChanges(configuration: ChartConfiguration): string[] {
+    const { old, after, around } = this.#given
+    return old.statesIn(configuration).flatMap(state => {
+      const now = after.states.get(pathOf(state))?.state.transitions.filter(({ member }) => member === 'after') ?? []
+      const timers = state.transitions.filter(({ member }) => member === 'after')
+      const events = new Set(timers.map(({ event }) => event))
+      if (around.isSameVersion) {
+        const gone = [...events].filter(event => !now.some(other => other.event === event))
+        const added = now.filter(({ event }) => !events.has(event))
+        return [
+          ...gone.map(event => `its timer "${eventName(event)}" leads nowhere when it fires`),
+          ...added.map(
+            ({ event }) => `"${eventName(event)}" of ${nameOf(state)} is not started for it: the version is the same`
+          )
+        ]
+      }
+      const wakes = [...events].filter(event =>
+        mayStay(
+          timers.filter(one => one.event === event),
+          state
+        )
+      )
+      return wakes.map(
+        event => `"${eventName(event)}" of ${nameOf(state)} starts again if it has fired: the version differs`
+      )
+    })
+  }
+}
+
+/** Whether a state may still be active after its timer has fired. */
+function mayStay(timers: readonly WrittenTransition[], state: WrittenState): boolean {
+  const leaves = ({ targets, reenter }: WrittenTransition) =>
+    targets.length > 0 && (reenter || !targets.every(target => target !== state && isWithin(target, state)))
+  return !timers.some(({ guard }) => guard === undefined) || !timers.every(leaves)
+}
+function without(all: ReadonlySet<string>, others: ReadonlySet<string>): string[] {
+  return [...all].filter(one => !others.has(one)).toSorted()
+}
+
+function overlaps(some: ReadonlySet<string>, others: ReadonlySet<string>): boolean {
+  return [...some].some(one => others.has(one))
+}
+
+function formText({ type, schema, hasSchema }: NonNullable<ReturnType<typeof answerFormOf>>): string {
+  const { $schema: _, ...shown } = schema ?? {}
+  const form = schema ? JSON.stringify(shown) : hasSchema ? 'a schema without JSON' : 'any answer'
+  return type === 'auth-required' ? `${form}, out of band` : form
+}
+
+/** Where a guard decides: `asking on message.received: serving if it holds, else refused`. */
+function waysText({ source, event, guard, targets }: WrittenTransition): string {
+  const alike = source.transitions.filter(one => one.event === event)
+  const next = alike[alike.findIndex(one => one.guard === guard) + 1]
+  const leads = (all: readonly WrittenState[]) => (all.length === 0 ? 'it stays' : all.map(nameOf).join(' and '))
+  const other = next
+    ? `${next.guard ? `the next, if ${guardName(next.guard)}: ` : ''}${leads(next.targets)}`
+    : 'nothing'
+  return `${nameOf(source)} on ${event === '' ? 'its own' : eventName(event, source.invoke)}: ${leads(targets)} if it holds, else ${other}`
+}

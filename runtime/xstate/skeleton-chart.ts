@@ -1,0 +1,164 @@
+import type { AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
+import type { ExecutedAction } from './effects.ts'
+import { initialTransition, StateMachine, transition } from './library.ts'
+import { activeStates } from './persisted-snapshot.ts'
+import type { WrittenChart, WrittenState } from './written-chart.ts'
+
+/** A guard that a step evaluated, by the name of its transition, and the outcome that it was given. */
+export interface GuardOutcome {
+  readonly transition: string
+  readonly holds: boolean
+}
+
+/** A configuration of a chart: its active states, and the states to which its history leads. */
+export interface ChartConfiguration {
+  readonly value: StateValue
+  /** Ids of states, by the ids of history states. */
+  readonly history: Readonly<Record<string, readonly string[]>>
+  /** The ids of the active states, outermost first. */
+  readonly active: readonly string[]
+  readonly isDone: boolean
+}
+
+/** A step of a chart without its code. */
+export interface SkeletonStep {
+  readonly to: ChartConfiguration
+  /** The ids of the states that it entered. */
+  readonly entered: ReadonlySet<string>
+  readonly outcomes: readonly GuardOutcome[]
+}
+
+/** An event that no transition names. A chart that gets it takes those on any event, and its eventless ones. */
+export const UNNAMED = 'taskchart.unnamed'
+
+/** The maximum numbers of guards in one step, and of combinations of their outcomes. */
+const MOST_GUARDS = 100
+const MOST_RUNS = 1000
+
+const ENTERED = 'entered'
+
+/**
+ * A chart without its code: its states and transitions, with the steps of XState. It has no context, actions or actors,
+ * and each guard has both outcomes whenever it is evaluated. So it reaches every configuration that the chart reaches,
+ * and may reach more. Timers and the ends of actors are events like others.
+ */
+export class SkeletonChart {
+  readonly #machine: AnyStateMachine
+  #script: readonly boolean[] = []
+  #outcomes: GuardOutcome[] = []
+
+  constructor({ root }: Pick<WrittenChart, 'root'>) {
+    const nothing = { guards: {}, actions: {}, actors: {}, delays: {} }
+    this.#machine = new StateMachine(this.#configOf(root) as never, nothing as never)
+  }
+
+  /** The configurations in which the chart may begin; `undefined` if there are too many guards to follow. */
+  begin(): readonly SkeletonStep[] | undefined {
+    let isBegun = false
+    const logic: Pick<AnyStateMachine, 'getInitialSnapshot'> = {
+      getInitialSnapshot: (scope, given) => {
+        if (isBegun) return this.#machine.getInitialSnapshot(scope, given)
+        // XState makes an actor for `self` first.
+        isBegun = true
+        return undefined as never
+      }
+    }
+    return this.#bothWays(() => {
+      isBegun = false
+      return initialTransition(logic as AnyStateMachine)
+    })
+  }
+
+  /** The configurations after an event; `undefined` if there are too many guards to follow. */
+  take(from: ChartConfiguration, type: string): readonly SkeletonStep[] | undefined {
+    const before = this.#snapshotAt(from)
+    const logic: Pick<AnyStateMachine, 'transition' | 'getInitialSnapshot'> = {
+      getInitialSnapshot: () => before,
+      transition: (snapshot, event, scope) => this.#machine.transition(snapshot, event, scope)
+    }
+    return this.#bothWays(() => transition(logic as AnyStateMachine, before, { type }))
+  }
+
+  /** A configuration of another chart as this one restores it. All of its states have to exist here. */
+  restore(from: ChartConfiguration): ChartConfiguration {
+    return configurationOf(this.#snapshotAt(from))
+  }
+
+  #snapshotAt({ value, history }: ChartConfiguration): AnyMachineSnapshot {
+    const historyValue = mapped(history, ids => ids.map(id => this.#machine.getStateNodeById(id)))
+    return this.#machine.resolveState({ value, context: {}, historyValue })
+  }
+
+  /** One step for each combination of outcomes of the guards that it evaluates. */
+  #bothWays(take: () => readonly [AnyMachineSnapshot, readonly ExecutedAction[]]): SkeletonStep[] | undefined {
+    const steps: SkeletonStep[] = []
+    let script: readonly boolean[] | undefined = []
+    while (script) {
+      this.#script = script
+      this.#outcomes = []
+      try {
+        steps.push(this.#stepOf(take()))
+      } catch (error) {
+        if (error instanceof TooManyGuards) return undefined
+        throw error
+      }
+      if (steps.length > MOST_RUNS) return undefined
+      const outcomes: readonly boolean[] = this.#outcomes.map(({ holds }) => holds)
+      const last: number = outcomes.lastIndexOf(true)
+      script = last < 0 ? undefined : [...outcomes.slice(0, last), false]
+    }
+    return steps
+  }
+
+  #stepOf([snapshot, actions]: readonly [AnyMachineSnapshot, readonly ExecutedAction[]]): SkeletonStep {
+    const entered = actions.flatMap(({ type, params }) => (type === ENTERED ? [(params as { id: string }).id] : []))
+    return { to: configurationOf(snapshot), entered: new Set(entered), outcomes: this.#outcomes }
+  }
+
+  #decide(name: string): boolean {
+    const holds = this.#script[this.#outcomes.length] ?? true
+    if (this.#outcomes.push({ transition: name, holds }) > MOST_GUARDS) throw new TooManyGuards()
+    return holds
+  }
+
+  #configOf(state: WrittenState): object {
+    const { id, type, history, initial, parent, states, transitions } = state
+    const on: Record<string, object[]> = {}
+    const always: object[] = []
+    for (const { name, event, targets, guard, reenter } of transitions) {
+      const list = event === '' ? always : (on[event] ??= [])
+      list.push({
+        ...(targets.length > 0 && { target: targets.map(({ id }) => `#${id}`) }),
+        ...(guard && { guard: () => this.#decide(name) }),
+        reenter
+      })
+    }
+    const [first] = initial
+    return {
+      id,
+      type,
+      ...(history && { history, ...(state.historyTarget !== undefined && { target: `#${first?.id}` }) }),
+      ...(type === 'compound' && { initial: first?.key }),
+      ...(parent && type !== 'history' && { entry: { type: ENTERED, params: { id } } }),
+      ...(transitions.length > 0 && { on, always }),
+      ...(states.length > 0 && { states: Object.fromEntries(states.map(child => [child.key, this.#configOf(child)])) })
+    }
+  }
+}
+
+/** A step evaluates more guards than are followed. */
+class TooManyGuards extends Error {}
+
+function configurationOf(snapshot: AnyMachineSnapshot): ChartConfiguration {
+  const historyValue = snapshot.historyValue as Readonly<Record<string, readonly AnyStateNode[]>>
+  return {
+    value: snapshot.value as StateValue,
+    history: mapped(historyValue, nodes => nodes.map(({ id }) => id)),
+    active: activeStates(snapshot).map(({ id }) => id),
+    isDone: snapshot.status !== 'active'
+  }
+}
+
+function mapped<From, To>(all: Readonly<Record<string, From>>, change: (one: From) => To): Record<string, To> {
+  return Object.fromEntries(Object.entries(all).map(([name, one]) => [name, change(one)]))
+}

@@ -1,0 +1,259 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import t, { type Test } from 'tap'
+import { runCommand } from '../../fixtures/cli/run-command.ts'
+
+const agent = (more = '', rest = '', head = '') => `
+import { defineAgent, fromPromise, setupWork } from 'taskchart'
+${head}
+const child = setupWork({}).createMachine({ id: 'child', initial: 'asking', states: { asking: { tags: 'input-required', on: { 'message.received': 'told' } }, told: { type: 'final' } } })
+const work = setupWork({ actors: { child }, guards: { isOld: ({ context }) => context.age > 18 } }).createMachine({
+  id: 'work', context: { age: 0 }, initial: 'asking',
+  states: {
+    asking: { tags: 'input-required', on: { 'message.received': [{ guard: 'isOld', target: 'talking' }, { target: 'refused' }] } },
+    talking: { invoke: { src: 'child', onDone: 'done' } },${more}
+    refused: { type: 'final', tags: 'rejected' },
+    done: { type: 'final' }
+  }
+})
+export default defineAgent({ card: { name: 'A', version: '1' }, work${rest} })
+`
+
+const cwd = t.testdir({
+  'old.js': agent(),
+  'same.js': agent().replace('> 18', '/* years */ > 18'),
+  'guard.js': agent().replace('> 18', '> 21'),
+  'gone.js': agent()
+    .replace(/asking/g, 'greeting')
+    .replace(
+      "id: 'child', initial: 'greeting', states: { greeting",
+      "id: 'child', initial: 'asking', states: { asking"
+    ),
+  'child.js': agent().replace(
+    "initial: 'asking', states: { asking: { tags: 'input-required', on: { 'message.received': 'told' } }",
+    "initial: 'begging', states: { begging: { tags: 'input-required', on: { 'message.received': 'told' } }"
+  ),
+  'options.js': agent('', ", messages: 'deliver', deadlineMs: 1000, migrate: ({ snapshot }) => snapshot"),
+  'module.js': agent('', '', "import './more.js'"),
+  'more.js': '',
+  'function.js':
+    "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A', version: '1' }, work: async () => {} })\n",
+  'function2.js':
+    "import { defineAgent } from 'taskchart'\n// Works.\nexport default defineAgent({ card: { name: 'A', version: '1' }, work: async () => {} })\n",
+  'function3.js':
+    "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A', version: '1' }, work: async () => 'done' })\n",
+  'function4.js':
+    "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A', version: '1' }, messages: 'queue', work: async () => {} })\n",
+  'talker.js':
+    "import { defineAgent, reply } from 'taskchart'\nexport default defineAgent({ card: { name: 'A', version: '1' }, negotiate: () => reply('x') })\n"
+})
+const diff = (...argv: string[]) => runCommand(['diff', ...argv], { cwd })
+
+await t.test('the exit code says whether all tasks go on, some otherwise, or some not', async t => {
+  const codes = { 'old.js': 0, 'same.js': 0, 'guard.js': 11, 'gone.js': 10, 'options.js': 11, 'module.js': 11 }
+  for (const [file, code] of Object.entries(codes)) t.equal((await diff('old.js', file)).code, code, file)
+  t.match(
+    (await diff('old.js', 'same.js')).stdout,
+    /\nThe work\n {2}no changes\nTasks in\n {2}asking {3}same\n {2}talking {2}same\n/
+  )
+})
+
+await t.test('a guard whose source has changed is shown with its source and both ways', async t => {
+  t.match(
+    (await diff('old.js', 'guard.js')).stdout,
+    `
+  ~ the source of the guard isOld has changed
+      before  ( { context } ) => context . age > 18
+      now     ( { context } ) => context . age > 21
+Tasks in
+  asking   depends       depends on the guard isOld, whose source changed
+                         asking on message.received: talking if it holds, else refused
+                         if it always holds: done, the failure of child; if it never does: refused (rejected)
+  talking  same
+`
+  )
+})
+
+await t.test('a chart among the actors has verdicts of its own, on which the work depends', async t => {
+  const { code, stdout } = await diff('old.js', 'child.js')
+  t.equal(code, 10)
+  t.match(stdout, /\n {2}talking {2}depends {7}depends on the actor child, whose source changed\n/)
+  t.match(
+    stdout,
+    /\nThe actor child\n {2}~ the state asking is now named begging\nTasks in\n {2}asking {2}not restored {2}the chart has no state child.asking\n$/
+  )
+  t.match((await diff('old.js', 'child.js', '--chart', 'child:child')).stdout, /^(?![^]*The work)[^]*The actor child/)
+  t.match(await diff('old.js', 'child.js', '--chart', 'x'), {
+    code: 1,
+    stderr: /no chart x. There are: work, child:child.\n/
+  })
+})
+
+await t.test('options of the agent and local modules are named', async t => {
+  const options = await diff('old.js', 'options.js')
+  t.match(
+    options.stdout,
+    `
+  ~ the agent's messages is "deliver", and was "reject"
+  + the agent's deadlineMs is 1000, and was undefined
+  + the agent's migrate has changed
+`
+  )
+  t.match(
+    options.stdout,
+    /asking {3}otherwise {5}the agent's messages has changed\n {25}the agent's deadlineMs has changed\n/
+  )
+  const module = await diff('old.js', 'module.js')
+  t.match(
+    module.stdout,
+    /compared {2}the local modules more.js\n[^]*\n {2}\+ the local module more.js is new\n[^]*asking {3}depends {7}depends on the local module more.js is new/
+  )
+})
+
+await t.test('of functions it says whether anything has changed, and that the journal decides', async t => {
+  t.match(await diff('function.js', 'function2.js'), { code: 0, stdout: /\n {2}every task {2}same\n$/ })
+  t.match(await diff('function.js', 'function3.js'), {
+    code: 11,
+    stdout:
+      /\n {2}every task {2}depends {7}the source of the work, or of its module, has changed\n {28}a function runs again from its start: it depends on what the journal of each task has\n$/
+  })
+  t.match(await diff('function.js', 'function4.js'), { code: 11, stdout: /every task {2}depends/ })
+  t.match(await diff('function.js', 'old.js'), {
+    code: 10,
+    stdout: /not restored {2}the work was no statechart, and is one now\n$/
+  })
+  t.match(await diff('old.js', 'function.js'), {
+    code: 10,
+    stdout: /not restored {2}the work was a statechart, and is none now\n$/
+  })
+  t.match(await diff('old.js', 'talker.js'), { code: 10, stdout: /not restored {2}the agent has no work\n$/ })
+  t.match(await diff('talker.js', 'old.js'), {
+    code: 0,
+    stdout: /same {10}the agent had no work, so there are no tasks\n$/
+  })
+  t.match(await diff('function.js', 'function3.js', '-o', 'svg'), { code: 1, stderr: /There is no drawing/ })
+  t.match(await diff('function.js', 'function3.js', '--chart', 'work'), {
+    code: 1,
+    stderr: /no chart work. They have none.\n/
+  })
+  t.match(
+    (await diff('function.js', 'function3.js', '-o', 'markdown')).stdout,
+    /\nEvery task: \*\*depends\*\*\. the source/
+  )
+})
+
+await t.test('json is one document, Markdown has a table and a drawing, and drawings mark what differs', async t => {
+  const json = await diff('old.js', 'gone.js', '--json')
+  t.same(json, await diff('old.js', 'gone.js', '-o', 'json'))
+  const { charts, versions } = JSON.parse(json.stdout) as {
+    charts: { chart: string; configurations: object[] }[]
+    versions: object
+  }
+  t.match(
+    [versions, charts],
+    [
+      { before: '1', after: '1' },
+      [
+        {
+          chart: 'work',
+          configurations: [
+            { state: 'asking', verdict: 'not restored' },
+            { state: 'talking', verdict: 'same' }
+          ]
+        },
+        { chart: 'child:child' }
+      ]
+    ]
+  )
+  const { stdout } = await diff('old.js', 'gone.js', '-o', 'markdown')
+  t.match(
+    stdout,
+    /^## What this change means for open tasks\n[^]*\n- renamed: the state asking is now named greeting\n[^]*\n\| asking \| not restored \| the chart has no state work\.asking \|\n[^]*```mermaid\nstateDiagram-v2\n[^]*class work_greeting changed\n```\n/
+  )
+  writeFileSync(
+    join(cwd, 'step.js'),
+    agent("\n    step: { after: { 10: 'done' } },")
+      .replace("onDone: 'done'", "onDone: 'step', onError: 'refused'")
+      .replace(
+        "refused: { type: 'final', tags: 'rejected' },",
+        "refused: { type: 'final', tags: 'rejected', description: 'No.' },"
+      )
+  )
+  t.match((await diff('step.js', 'old.js', '-o', 'mermaid')).stdout, /gone: after 10 ms\n[^]*class work_step removed\n/)
+  const svg = (await diff('old.js', 'step.js', '-o', 'svg')).stdout
+  t.match(svg, /<g class="state leaf atomic added" data-state="work.step">[^]*/)
+  t.match(svg, /\.statechart \.removed>\.box/)
+  t.match(await diff('old.js', 'gone.js', '-o', 'html'), {
+    code: 2,
+    stderr: /no -o html. There are: text, json, markdown, mermaid, svg.\n/
+  })
+  t.match(await diff('old.js', 'gone.js', '--json', '-o', 'svg'), { code: 2, stderr: /Choose one of --json and -o.\n/ })
+  t.match(await diff('old.js'), { code: 2, stderr: /NEW.ts\|js is missing/ })
+  t.match(await diff('old.js', 'gone.js', '-x'), { code: 2, stderr: /There is no option -x/ })
+})
+
+/** A repository with one commit of an agent in a folder, which has packages of its own. */
+function repository(t: Test) {
+  const folder = t.testdir({
+    agents: {
+      'agent.js': agent(),
+      node_modules: {
+        words: { 'package.json': '{"name":"words","main":"index.js"}', 'index.js': 'export const word = 1' }
+      }
+    },
+    '.gitignore': 'node_modules',
+    node_modules: {}
+  })
+  symlinkSync(join(process.cwd()), join(folder, 'node_modules', 'taskchart'))
+  symlinkSync(join(process.cwd(), 'node_modules', 'xstate'), join(folder, 'node_modules', 'xstate'))
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-C', folder, '-c', 'user.name=a', '-c', 'user.email=a@a.example', ...args], {
+      encoding: 'utf8'
+    })
+  git('init', '-q')
+  git('add', '-A')
+  git('commit', '-qm', 'first')
+  writeFileSync(join(folder, '.git', 'hooks', 'post-checkout'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+  return { folder, git }
+}
+
+const worktrees = () => readdirSync(tmpdir()).filter(name => name.startsWith('taskchart-diff-'))
+
+await t.test('a revision of git is compared in a worktree, which is gone afterwards', async t => {
+  const { folder, git } = repository(t)
+  const before = worktrees()
+  writeFileSync(join(folder, 'agents', 'agent.js'), agent().replace('> 18', '> 21'))
+  const { code, stdout } = await runCommand(['diff', 'agents/agent.js', '--since', 'HEAD'], { cwd: folder })
+  t.equal(code, 11)
+  t.match(
+    stdout,
+    /^Version 1 before, 1 now\ncompared {2}agents\/agent.js at HEAD \([0-9a-f]{10}\) with the node_modules of today\n/
+  )
+  t.match(stdout, /depends on the guard isOld/)
+  t.equal(git('worktree', 'list').trim().split('\n').length, 1)
+  t.strictSame(worktrees(), before)
+  t.match(await runCommand(['diff', 'agents/agent.js', '--since', 'nope'], { cwd: folder }), {
+    code: 1,
+    stderr: /git knows no revision nope/
+  })
+  t.match(await runCommand(['diff', 'agents/agent.js', '--since', '--all'], { cwd: folder }), { code: 2 })
+  writeFileSync(join(folder, 'agents', 'late.js'), agent())
+  t.match(await runCommand(['diff', 'agents/late.js', '--since', 'HEAD'], { cwd: folder }), {
+    code: 1,
+    stderr: /agents\/late.js did not exist at HEAD/
+  })
+  t.strictSame(worktrees(), before)
+})
+
+await t.test('outside a repository, --since says so', async t => {
+  const outside = t.testdir({ 'agent.js': agent() })
+  const env = { GIT_CEILING_DIRECTORIES: process.env['GIT_CEILING_DIRECTORIES'] }
+  process.env['GIT_CEILING_DIRECTORIES'] = dirname(outside)
+  t.teardown(() => void (process.env['GIT_CEILING_DIRECTORIES'] = env.GIT_CEILING_DIRECTORIES ?? ''))
+  t.match(await runCommand(['diff', 'agent.js', '--since', 'HEAD'], { cwd: outside }), {
+    code: 1,
+    stderr: /is not in a repository of git/
+  })
+})

@@ -1,0 +1,146 @@
+import t, { type Test } from 'tap'
+import type { AgentClient } from '../../../adapters/client/agent-client.ts'
+import { connect, type ConnectOptions } from '../../../adapters/client/connect.ts'
+import { collectOddities } from '../../../adapters/client/warnings.ts'
+import {
+  failure,
+  httpAgent,
+  result,
+  stream,
+  type Answer,
+  type Asked,
+  type HttpAgent,
+  type ScriptedCard
+} from '../../fixtures/peers/scripted-http.ts'
+import { brief, collect, deferred, refusal, say } from '../../fixtures/runtime/runtime-helpers.ts'
+
+const NOT_SUPPORTED = { code: -32_009, message: 'A2A-Version is not supported.' }
+
+const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } }
+
+/** Answers requests of 1.0 with this, and refuses those of 1.1. */
+const only10 =
+  (answer: Answer): Answer =>
+  (asked, response) =>
+    (asked.headers['a2a-version'] === '1.0' ? answer : failure(NOT_SUPPORTED))(asked, response)
+
+async function scripted(
+  t: Test,
+  answer: Answer,
+  card: ScriptedCard = {},
+  options: ConnectOptions = {}
+): Promise<{ agent: HttpAgent; client: AgentClient }> {
+  const agent = await httpAgent(t, { version: '1.1', olderVersions: ['1.0'], ...card })
+  agent.script(answer)
+  const client = await connect(agent.url, { random: () => 0, ...options })
+  t.teardown(() => client.close())
+  return { agent, client }
+}
+
+const versions = ({ asked }: HttpAgent) => asked.map(({ headers }: Asked) => headers['a2a-version'])
+
+await t.test('a card is used by its interfaces of 1.1, then of 1.0, then of 0.3', async t => {
+  for (const [version, older, used] of [
+    ['0.3', ['1.0', '1.1'], '1.1'],
+    ['0.3', ['1.0'], '1.0'],
+    ['1.1', [], '1.1'],
+    ['1.1.4', ['1.2'], '1.1'],
+    ['0.3', [], '0.3']
+  ] as const) {
+    const { client } = await scripted(t, result(task), { version, olderVersions: older })
+    t.equal(client.version, used)
+  }
+  const { client } = await scripted(t, result(task), {}, { versions: ['1.0'] })
+  t.equal(client.version, '1.0')
+})
+
+await t.test('an agent that refuses 1.1 is called by the next interface of its card, with a warning', async t => {
+  const oddities = collectOddities()
+  t.teardown(() => oddities.stop())
+  const { agent, client } = await scripted(t, only10(result(task)), { isReliable: true })
+  t.match(await client.getTask({ id: 't' }, { currentGeneration: 3 }), { id: 't' })
+  t.match(client, { version: '1.0', binding: 'JSONRPC', url: `${agent.url}/agent` })
+  await client.getTask({ id: 't' })
+  t.strictSame(versions(agent), ['1.1', '1.0', '1.0'])
+  t.equal(agent.asked[0]?.params.currentGeneration, '3')
+  t.equal(agent.asked[1]?.params.currentGeneration, undefined)
+  t.equal(agent.asked[1]?.headers['taskchart-current-generation'], '3', 'a condition takes the form of the version')
+  t.strictSame(oddities.take(), ['It refused A2A 1.1 over JSONRPC, which its card offers. The interface was skipped.'])
+})
+
+await t.test('a condition that 1.0 would ignore is not sent there', async t => {
+  const { agent, client } = await scripted(t, only10(result(task)))
+  t.equal((await refusal(client.getTask({ id: 't' }, { currentGeneration: 3 }))).code, 'UnsupportedOperation')
+  t.strictSame(versions(agent), ['1.1'])
+})
+
+await t.test('calls at the same time open the next interface once', async t => {
+  const { agent, client } = await scripted(t, only10(result(task)))
+  await Promise.all([client.getTask({ id: 't' }), client.getTask({ id: 't' }), client.getTask({ id: 't' })])
+  t.strictSame(versions(agent), ['1.1', '1.1', '1.1', '1.0', '1.0', '1.0'])
+})
+
+await t.test('a stream is opened by the next interface, but not once it has events', async t => {
+  const events = [{ task: { ...task, status: { state: 'TASK_STATE_WORKING' } } }, { task }]
+  const { agent, client } = await scripted(t, only10(stream(events)))
+  t.match((await collect(client.sendStreamingMessage(say('x')))).map(brief), ['task:working', 'task:completed'])
+  t.strictSame(versions(agent).slice(0, 2), ['1.1', '1.0'])
+  const late = await scripted(t, stream(events.slice(0, 1), 'cut'))
+  const read = late.client.sendStreamingMessage(say('x'))
+  const first = await read.next()
+  t.equal(first.done, false)
+  late.agent.script(failure(NOT_SUPPORTED))
+  late.agent.heard('task:working')
+  t.equal((await refusal(collect(read))).code, 'VersionNotSupported')
+  t.equal(late.client.version, '1.1')
+})
+
+await t.test('without another interface, or one that can be used, the error stays', async t => {
+  const alone = await scripted(t, failure(NOT_SUPPORTED), { olderVersions: [] })
+  t.match(await refusal(alone.client.getTask({ id: 't' })), { code: 'VersionNotSupported' })
+  const both = await scripted(t, failure(NOT_SUPPORTED))
+  t.match(await refusal(both.client.getTask({ id: 't' })), { code: 'VersionNotSupported' })
+  t.strictSame(versions(both.agent), ['1.1', '1.0'], 'each interface is tried once')
+  const other = await httpAgent(t)
+  const place = { tenant: '', protocolVersion: '1.1' }
+  const odd = await httpAgent(t)
+  const supportedInterfaces = [
+    { ...place, url: `${other.url}/agent`, protocolBinding: 'JSONRPC' },
+    { ...place, url: 'ws://127.0.0.1:1/', protocolBinding: 'WEBSOCKET', protocolVersion: '1.0' }
+  ]
+  other.script(failure(NOT_SUPPORTED))
+  const { url } = await httpAgent(t, { card: { supportedInterfaces } })
+  const client = await connect(url, { random: () => 0 })
+  t.teardown(() => client.close())
+  t.match(await refusal(client.getTask({ id: 't' })), { code: 'VersionNotSupported' })
+  t.match(client, { version: '1.1', binding: 'JSONRPC' })
+  t.strictSame(odd.asked, [])
+})
+
+await t.test('listeners of the connection move with it, and it closes for good', async t => {
+  const { client } = await scripted(t, only10(result(task)))
+  const heard: string[] = []
+  client.on('closed', () => heard.push('closed'))
+  const stop = client.on('closed', () => heard.push('stopped'))
+  await client.getTask({ id: 't' })
+  t.strictSame(heard, [])
+  t.equal(client.state, 'open')
+  stop()
+  await client.close()
+  t.strictSame(heard, ['closed'])
+  t.equal(client.state, 'closed')
+})
+
+await t.test('closing while the next interface is opened closes that one', async t => {
+  const refused = deferred()
+  const { client } = await scripted(t, (asked, response) => {
+    failure(NOT_SUPPORTED)(asked, response)
+    refused.resolve()
+  })
+  const call = refusal(client.getTask({ id: 't' }))
+  await refused.promise
+  await client.close()
+  t.match((await call).code, /Overloaded|VersionNotSupported/)
+  t.equal(client.state, 'closed')
+  t.match(await refusal(client.getTask({ id: 't' })), { code: 'Overloaded' })
+})
