@@ -68,6 +68,12 @@ const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readin
   counter('tasks.ended', '{task}', 'Tasks ended, by terminal state', ({ counters }) =>
     by('state', counters.endedTasks, nameOf)
   ),
+  counter(
+    'tasks.newer_version',
+    '{task}',
+    'Tasks that a node left in the store because a newer version of the agent opened them, each time that it found them',
+    ({ counters }) => one(counters.newerTasks)
+  ),
   counter('events', '{event}', 'Events of tasks that were committed', ({ counters }) => one(counters.events)),
   counter(
     'property.violations',

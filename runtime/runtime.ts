@@ -17,6 +17,7 @@ import { contextLogic } from './contexts/context.ts'
 import { RuntimeState } from './contexts/dependencies.ts'
 import { EarlierTasks } from './contexts/earlier-tasks.ts'
 import { runtimeClosing } from './contexts/errors.ts'
+import { NewerTasks } from './contexts/newer-tasks.ts'
 import { Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
@@ -145,6 +146,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     telemetry,
     webhooks,
     earlierTasks,
+    newerTasks: options.cluster && new NewerTasks({ agent, logger, counters }),
     owns: options.cluster && (key => cluster?.owns(key) === true)
   })
   const sweeper = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
@@ -195,7 +197,6 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     unmeter?.()
     metrics.stop()
     recoveryQueue.close()
-    earlierTasks?.close()
     reads.close()
     const delivered = webhooks?.close()
     // A node that has left has no shard to write to.
@@ -208,6 +209,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     await cleanUps.settled()
     await Promise.all([erased, swept, delivered])
     await countWriter?.flush()
+    await earlierTasks?.close()
     await store.close()
   }
   contexts.resume()

@@ -35,6 +35,7 @@ import type { ContextEvents, ContextLogic, ContextServices, Residency } from './
 import { CONTEXT_STOPPED } from './errors.ts'
 import { acceptEvent, type AcceptRules, type EventOptions, type OutsideEvent, type Refusal } from './external-events.ts'
 import { Facts, type CallOutcome, PendingCalls, type StoredEventOptions } from './facts.ts'
+import type { NewerTasks } from './newer-tasks.ts'
 import type { LiveActors } from './observers.ts'
 import { resumeTasks } from './resume-tasks.ts'
 import { WorkHost } from './work-host.ts'
@@ -60,6 +61,8 @@ export class LiveContext implements LiveActors {
   #saved: SavedContext | undefined
   readonly #events: ContextEvents<LiveContext>
   readonly residency: Residency
+  /** Tasks that stay in the store, with the newer version that opened them. */
+  readonly #newer: ReadonlyMap<string, string> | undefined
 
   constructor(
     key: ContextKey,
@@ -92,7 +95,9 @@ export class LiveContext implements LiveActors {
       bargains,
       taskLimit: limits.tasksPerContext
     }
-    const restored = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
+    const rows = stored?.tasks ?? []
+    this.#newer = services.newerTasks?.among(rows)
+    const restored = rows.filter(({ taskId }) => !this.#newer?.has(taskId)).map(row => restoredTask(row, agent))
     const { inspect } = services.observers
     this.#root = createActor(logic, {
       id: 'context',
@@ -156,6 +161,9 @@ export class LiveContext implements LiveActors {
    * resolves when everything decided so far is committed.
    */
   send(event: OutsideEvent, options: EventOptions): Promise<Turn | Refusal> {
+    const newer = this.#newer?.get(event.taskId)
+    if (newer !== undefined)
+      return Promise.reject((this.#services.newerTasks as NewerTasks).refusal(event.taskId, newer))
     return new Promise((resolve, reject) => {
       const { turn } = this.pipeline
       turn.onCommit({ onPublished: () => resolve(refusal ?? turn), onFailed: reject })

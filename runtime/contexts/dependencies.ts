@@ -15,6 +15,7 @@ import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker, TaskLoads } from '../work/task-loads.ts'
 import type { EarlierTasks } from './earlier-tasks.ts'
 import { runtimeClosing } from './errors.ts'
+import type { NewerTasks } from './newer-tasks.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery-queue.ts'
 
@@ -98,6 +99,8 @@ export interface ContextServices {
   readonly owns?: ((key: ContextKey) => boolean) | undefined
   /** Notes the ends of tasks of earlier versions, if the agent has any. */
   readonly earlierTasks?: EarlierTasks | undefined
+  /** In a cluster: leaves tasks of a newer version in the store. */
+  readonly newerTasks?: NewerTasks | undefined
   /** Delivers to webhooks, if set. */
   readonly webhooks?: Webhooks | undefined
 }

@@ -26,7 +26,8 @@ export class EarlierTasks {
   /** Versions with ends that no count has seen. */
   readonly #ended = new Set<string>()
   readonly #reported = new Set<string>()
-  #isCounting = false
+  /** The newest count, until the pause after it has ended. */
+  #counting: Promise<void> | undefined
   #isClosed = false
   #timer: unknown
 
@@ -38,38 +39,45 @@ export class EarlierTasks {
   onEnd(version: string): void {
     if (this.#services.agent.earlier?.[version] === undefined || this.#reported.has(version)) return
     this.#ended.add(version)
-    if (!this.#isCounting) void this.#count()
+    if (!this.#counting) void this.#count()
   }
 
-  /** Counts no more. */
-  close(): void {
+  /** Counts once more if that is due, while the store is still open. */
+  async close(): Promise<void> {
     this.#isClosed = true
     this.#services.clock.clearTimeout(this.#timer)
+    await this.#counting
+    if (this.#ended.size > 0) await this.#report()
   }
 
+  /** Counts, then pauses. Ends within the pause are counted after it. */
   async #count(): Promise<void> {
-    const { clock, logger } = this.#services
-    this.#isCounting = true
+    await (this.#counting = this.#report())
+    if (this.#isClosed) return
+    this.#timer = this.#services.clock.setTimeout(() => {
+      this.#counting = undefined
+      if (this.#ended.size > 0) void this.#count()
+    }, PAUSE_MS)
+    unrefTimer(this.#timer)
+  }
+
+  /** Logs the versions whose last task has ended. */
+  async #report(): Promise<void> {
     const ended = [...this.#ended]
     this.#ended.clear()
     try {
       const open = await this.#openVersions()
-      if (this.#isClosed) return
       for (const version of ended) {
         if (open.has(version)) continue
         this.#reported.add(version)
-        logger.warn('the last open task of an earlier version has ended: its entry in earlier can go', { version })
+        this.#services.logger.warn('the last open task of an earlier version has ended: its entry in earlier can go', {
+          version
+        })
       }
     } catch {
       // The store reports its own failure.
-      if (this.#isClosed) return
       for (const version of ended) this.#ended.add(version)
     }
-    this.#timer = clock.setTimeout(() => {
-      this.#isCounting = false
-      if (this.#ended.size > 0) void this.#count()
-    }, PAUSE_MS)
-    unrefTimer(this.#timer)
   }
 
   /** The versions of all open tasks. */

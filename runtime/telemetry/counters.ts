@@ -64,6 +64,8 @@ export class Counters {
   events = 0
   openedTasks = 0
   webhooksGivenUp = 0
+  /** Tasks that stayed in the store because a newer version of the agent opened them, each time that they were found. */
+  newerTasks = 0
   /** By terminal state. */
   readonly endedTasks = zeros((Object.keys(TASK_STATES) as TaskState[]).filter(isTerminal))
   readonly calls = zeros<CountedCall>([...Object.values(OPERATIONS).map(({ name }) => name), 'authorized'])

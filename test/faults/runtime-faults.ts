@@ -295,7 +295,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'an answer is not stored',
     file: 'runtime/work/question-queue.ts',
-    find: 'this.#log.keep(open.key, given)',
+    find: 'this.#log.keepNews(open.key, given)',
     replace: ''
   },
   {
@@ -319,7 +319,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'the result of a step is not stored',
     file: 'runtime/work/journal.ts',
-    find: 'this.#log.keep(key, { result })',
+    find: 'this.#log.keepNews(key, { result })',
     replace: ''
   },
   {

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { safeFileName } from '../../adapters/cli/talk/artifacts.ts'
 import { cardAddresses } from '../../adapters/client/card/discovery.ts'
-import { nodeVersion } from '../../adapters/cluster/placement/statements.ts'
 import { parsedAddress } from '../../adapters/push/webhook-address.ts'
+import { isNewer } from '../../runtime/contexts/newer-tasks.ts'
 import { redactedText } from '../../runtime/ports/logger.ts'
 
 const MANY = 1_000_000
@@ -16,8 +16,7 @@ await t.test('a long text of somebody else takes time in proportion to its lengt
     'a long file name, which keeps its end': () => t.match(safeFileName(`${'é'.repeat(MANY)}.png`), /^é{98}\.png$/),
     'dots in the host of a webhook': () => parsedAddress(`https://${'.'.repeat(MANY)}a/`, rules),
     'slashes in the URL of a card': () => t.equal(cardAddresses(`http://a/${'/'.repeat(MANY)}b`).length, 3),
-    'zeros in the version of a node': () =>
-      t.strictSame(nodeVersion({ format: 1, agent: `0${'.0.0'.repeat(20_000)}.0.7.0.0` }).slice(-2), [0, 7])
+    'zeros in the version of a task': () => t.ok(isNewer(`0${'.0.0'.repeat(20_000)}.0.7.0.0`, '0'))
   }
   for (const [name, result] of Object.entries(results)) {
     result()

@@ -1,3 +1,4 @@
+import type { TaskStatusUpdateEvent } from '../../../machines/protocol/objects.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { patchIn } from '../../../runtime/work-port.ts'
@@ -72,16 +73,17 @@ async function openTasks(store: StoreReader, scopes: readonly Scope[], signal: A
         scopePage(store, scope, { state, since }, after, signal)
       ))
         open.set(task.id, await openTask(store, scope, task.id))
-  return [...open.values()].toSorted((one, other) => one.openedMs - other.openedMs || (one.id < other.id ? -1 : 1))
+  return [...open.values()].toSorted((one, other) => one.openedMs - other.openedMs || one.id.localeCompare(other.id))
 }
 
 async function openTask(store: StoreReader, scope: Scope, id: string): Promise<OpenTask> {
   const journal = await store.readJournal(scope, id)
   const [first] = await store.readEvents(scope, id, 0, 1)
-  const update = first?.update
+  // A task begins with a status.
+  const opened = first?.update as { readonly statusUpdate?: TaskStatusUpdateEvent } | undefined
   return {
     id,
-    openedMs: update && 'statusUpdate' in update ? Date.parse(update.statusUpdate.status.timestamp ?? '') : 0,
+    openedMs: Date.parse(String(opened?.statusUpdate?.status.timestamp)),
     patches: new Map(
       journal.flatMap(row => {
         const found = patchIn(row)
@@ -103,7 +105,7 @@ function usesOf(tasks: readonly OpenTask[]): PatchUse[] {
     const idsOf = (isMeant: (one: (typeof decisions)[number]) => boolean) =>
       decisions.flatMap(one => (isMeant(one) ? [one.id] : []))
     const without = idsOf(({ decision }) => decision?.isPatched === false)
-    const unknown = idsOf(({ decision, openedMs }) => decision === undefined && openedMs <= firstMs)
+    const unknown = idsOf(({ decision, openedMs }) => decision === undefined && !(openedMs > firstMs))
     return {
       patch,
       with: idsOf(({ decision }) => decision?.isPatched === true).length,

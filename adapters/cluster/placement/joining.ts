@@ -3,17 +3,7 @@ import type { Clock } from '../../../runtime/ports/clock.ts'
 import { backOffMs } from '../../../runtime/primitives/event-loop.ts'
 import type { Session } from '../../postgres/session/session.ts'
 import { wantedOwners } from './placement.ts'
-import {
-  CLUSTER,
-  END,
-  ENTER,
-  FORGET,
-  isAsNew,
-  isFormatAsNew,
-  NODE_CLASS,
-  type NodeVersion,
-  SESSION_AT_ADDRESS
-} from './statements.ts'
+import { CLUSTER, END, ENTER, FORGET, NODE_CLASS, SESSION_AT_ADDRESS } from './statements.ts'
 
 /** The cluster does not accept this node as it is configured. */
 export class JoinRefused extends Error {
@@ -127,66 +117,30 @@ export class JoinPauses {
   }
 }
 
-/**
- * How long shards of a newer version wait for a node of that version. Later, a node with an older agent is meant to
- * have them: it was rolled back.
- */
-export const ROLLED_BACK_MS = 10_000
-
-/** A higher number than any of an agent's version. */
-const ANY = 10 ** 16
-
-interface VersionedNode {
+interface FormattedNode {
   readonly address: string
   /** Whether it takes shards. */
   readonly takes: boolean
-  readonly version: NodeVersion
-}
-
-/** The owner that a shard should have, and the newest version of its last owner with which that may take it. */
-interface WantedOwner {
-  readonly owner: string | undefined
-  readonly newest: NodeVersion
+  /** The newest format of stored actors that it knows. */
+  readonly format: number
 }
 
 /**
- * The node that should own each shard: one as new as the shard's last owner. If no such node has been there for a
- * while, also one with an older agent, but never one that knows only older formats.
+ * The node that should own each shard: one that knows the format of the shard's last owner, else none. The version of
+ * its agent does not matter: a node leaves tasks of a newer one in the store.
  */
 export class OwnerSelection {
-  /** The versions of nodes that were seen not long ago, with the last time. */
-  readonly #seen = new Map<string, { readonly version: NodeVersion; readonly atMs: number }>()
-  #firstMs: number | undefined
-  #made: { readonly key: string; readonly owners: readonly WantedOwner[] } = { key: '', owners: [] }
+  #made: { readonly key: string; readonly owners: readonly (string | undefined)[] } = { key: '', owners: [] }
 
-  /** `shards` has the version of each shard's last owner. */
-  look(nodes: readonly VersionedNode[], shards: readonly NodeVersion[], nowMs: number): readonly WantedOwner[] {
-    this.#firstMs ??= nowMs
-    for (const { version } of nodes) this.#seen.set(version.join(), { version, atMs: nowMs })
-    for (const [name, { atMs }] of this.#seen) if (nowMs - atMs >= ROLLED_BACK_MS) this.#seen.delete(name)
-    const takers = nodes.filter(({ takes }) => takes)
-    const versions = [...this.#seen.values()].map(({ version }) => version)
-    const isKnown = nowMs - this.#firstMs >= ROLLED_BACK_MS
-    const key = JSON.stringify([
-      takers.map(({ address, version }) => [address, ...version].join(' ')).toSorted(),
-      shards,
-      versions,
-      isKnown
-    ])
-    if (this.#made.key === key) return this.#made.owners
-    const isRolledBack = shards.map(shard => isKnown && !versions.some(version => isAsNew(version, shard)))
-    const byAddress = new Map(takers.map(({ address, version }) => [address, version]))
-    const versionOf = (node: string | undefined) => byAddress.get(node ?? '') ?? []
-    const owners = wantedOwners(shards.length, [...byAddress.keys()], (shard, node) => {
-      const last = shards[shard] as NodeVersion
-      return isAsNew(versionOf(node), last) || (isRolledBack[shard] === true && isFormatAsNew(versionOf(node), last))
-    })
-    const made = owners.map((owner, shard): WantedOwner => ({
-      owner,
-      newest: isRolledBack[shard] ? [versionOf(owner)[0] ?? 0, ANY] : versionOf(owner)
-    }))
-    this.#made = { key, owners: made }
-    return made
+  /** `shards` has the format of each shard's last owner. */
+  look(nodes: readonly FormattedNode[], shards: readonly number[]): readonly (string | undefined)[] {
+    const formats = new Map(nodes.flatMap(({ address, takes, format }) => (takes ? [[address, format] as const] : [])))
+    const key = JSON.stringify([Array.from(formats, node => node.join(' ')).toSorted(), shards])
+    if (this.#made.key !== key) {
+      const mayTake = (shard: number, node: string) => Number(formats.get(node)) >= Number(shards[shard])
+      this.#made = { key, owners: wantedOwners(shards.length, [...formats.keys()], mayTake) }
+    }
+    return this.#made.owners
   }
 }
 

@@ -5,7 +5,7 @@ import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 export interface Seat {
   /** The address of its link, which is unique and never changes: `ws://10.0.0.7:4243`. */
   readonly address: string
-  /** A shard goes only to nodes that are as new as its last owner. */
+  /** A shard goes only to nodes that know the format of its last owner. The version of the agent is shown to people. */
   readonly version: { readonly format: number; readonly agent: string }
   /** The node owns these shards from now on, each in this epoch: its former owner writes nothing to it any more. */
   gained(epochs: ReadonlyMap<number, number>): void

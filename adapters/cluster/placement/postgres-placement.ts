@@ -13,17 +13,15 @@ import type { Placement, Seat } from './placement.ts'
 import {
   BEAT,
   END,
+  FORMATS,
+  formatText,
   GIVE,
   isSame,
-  nodeVersion,
-  type NodeVersion,
   NOW,
   openWatch,
   readLocks,
-  TAKE,
-  parseNodeVersion,
-  VERSIONS,
-  versionText
+  parseFormat,
+  TAKE
 } from './statements.ts'
 
 /** The pause between two reads of the database, and while a shard has no owner. */
@@ -36,7 +34,7 @@ const LEASE_MS = 2000
 /** A node that has just joined waits so long before it takes shards, so that nodes that join together share them. */
 const SETTLE_MS = 300
 
-/** For so long after a change, the versions of shards are read. */
+/** For so long after a change, the formats of shards are read. */
 const RECENT_MS = 1000
 
 interface PostgresPlacementOptions {
@@ -59,7 +57,7 @@ interface SeenNode {
   readonly address: string
   readonly takes: boolean
   readonly pid: number
-  readonly version: NodeVersion
+  readonly format: number
 }
 
 /**
@@ -86,8 +84,8 @@ export class PostgresPlacement implements Placement, ShardOwner {
   #owners = new Map<number, string | undefined>()
   #nodes: readonly SeenNode[] = []
   readonly #wanted = new OwnerSelection()
-  /** The version of each shard's last owner. */
-  #versions: readonly NodeVersion[] = []
+  /** The format of each shard's last owner. */
+  #formats: readonly number[] = []
   #changedAtMs = 0
   readonly #signs = new SignsOfLife(LEASE_MS)
   #joinedAtMs = 0
@@ -263,7 +261,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
       const holder = JSON.stringify({
         ...thisHolder(),
         agent: version.agent,
-        version: versionText(nodeVersion(version))
+        version: formatText(version.format)
       })
       this.#pid = await joinCluster(session, {
         address,
@@ -303,8 +301,8 @@ export class PostgresPlacement implements Placement, ShardOwner {
       clock.now()
     )
     if (late.length > 0) await watch.rows(END, [late])
-    const nodes = present.flatMap(({ pid, address, takes, version }) =>
-      address !== undefined && !late.includes(pid) ? [{ pid, address, takes, version }] : []
+    const nodes = present.flatMap(({ pid, address, takes, format }) =>
+      address !== undefined && !late.includes(pid) ? [{ pid, address, takes, format }] : []
     )
     const owners = new Map(locks.flatMap(({ isNode, object, address }) => (isNode ? [] : [[object, address] as const])))
     const hasChanged =
@@ -315,9 +313,9 @@ export class PostgresPlacement implements Placement, ShardOwner {
     if (hasChanged) this.#changedAtMs = clock.now()
     this.#owners = owners
     this.#nodes = nodes
-    // A new owner has its locks before its version can be read.
+    // A new owner has its locks before its format can be read.
     if (owners.size < this.shards || clock.now() - this.#changedAtMs <= RECENT_MS)
-      this.#versions = (await watch.rows(VERSIONS)).map(([version]) => parseNodeVersion(version))
+      this.#formats = (await watch.rows(FORMATS)).map(([format]) => parseFormat(format))
     if (hasChanged) seat.changed()
     await this.#balance(seat)
   }
@@ -330,33 +328,23 @@ export class PostgresPlacement implements Placement, ShardOwner {
   async #balance(seat: Seat): Promise<void> {
     const owned = this.#owned
     const { clock } = this.#options
-    const seen = this.#wanted.look(this.#nodes, this.#versions, clock.now())
+    const owners = this.#wanted.look(this.#nodes, this.#formats)
     if (!owned || clock.now() - this.#joinedAtMs < SETTLE_MS) return
-    const free = seen.flatMap(({ owner, newest }, shard) =>
-      owner === seat.address && !this.#owners.has(shard) ? [{ shard, newest }] : []
-    )
+    const free = owners.flatMap((owner, shard) => (owner === seat.address && !this.#owners.has(shard) ? [shard] : []))
     if (free.length > 0) await this.#take(seat, owned, free)
-    const given = owned.shards.filter(shard => seen[shard]?.owner !== undefined && seen[shard].owner !== seat.address)
+    const given = owned.shards.filter(shard => owners[shard] !== undefined && owners[shard] !== seat.address)
     if (given.length > 0)
       this.#giving ??= this.#give(seat, given)
         .catch((error: unknown) => this.lost(owned.session, error))
         .finally(() => (this.#giving = undefined))
   }
 
-  async #take(
-    seat: Seat,
-    { session }: Ownership,
-    free: readonly { readonly shard: number; readonly newest: NodeVersion }[]
-  ): Promise<void> {
-    const version = nodeVersion(seat.version)
-    const holder = { ...thisHolder(), address: seat.address, version: versionText(version) }
-    const rows = (
-      await session.rows(TAKE, [
-        free.map(({ shard }) => shard),
-        free.map(({ newest }) => versionText(newest)),
-        JSON.stringify(holder)
-      ])
-    ).filter(([, epoch]) => epoch !== null)
+  async #take(seat: Seat, { session }: Ownership, free: readonly number[]): Promise<void> {
+    const { format } = seat.version
+    const holder = { ...thisHolder(), address: seat.address, version: formatText(format) }
+    const rows = (await session.rows(TAKE, [free, format, JSON.stringify(holder)])).filter(
+      ([, epoch]) => epoch !== null
+    )
     if (this.#owned?.session !== session || rows.length === 0) return
     const epochs = new Map(rows.map(([shard, epoch]) => [Number(shard), Number(epoch)]))
     this.#owned = {
@@ -365,7 +353,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
       epochs: [...this.#owned.epochs, ...epochs.values()]
     }
     for (const shard of epochs.keys()) this.#owners.set(shard, seat.address)
-    this.#versions = this.#versions.map((last, shard) => (epochs.has(shard) ? version : last))
+    this.#formats = this.#formats.map((last, shard) => (epochs.has(shard) ? format : last))
     seat.gained(epochs)
     seat.changed()
   }

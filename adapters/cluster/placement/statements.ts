@@ -19,12 +19,12 @@ export const BEAT = {
   text: `UPDATE nodes SET beats = beats + 1 WHERE address = $1 AND pid = $2 RETURNING ${NOW_MS}`
 }
 
-/** The version of the node that a holder is. */
+/** The format of the node that a holder is, with what else its version has. */
 const versionOf = (holder: string) => `${holder}::jsonb ->> 'version'`
 
 /**
  * The locks of nodes and shards, with the nodes that have them: is a node, object, pid, address, takes shards, signs of
- * life, version of a node.
+ * life, format of a node.
  */
 export const LOOK = {
   name: 'taskchart_look',
@@ -42,8 +42,8 @@ export const END = {
   text: 'SELECT pg_terminate_backend(p.pid) FROM unnest($1::int[]) AS p (pid)'
 }
 
-/** The version of the last owner of each shard. */
-export const VERSIONS = { name: 'taskchart_versions', text: `SELECT ${versionOf('holder')} FROM shards ORDER BY shard` }
+/** The format of the last owner of each shard. */
+export const FORMATS = { name: 'taskchart_formats', text: `SELECT ${versionOf('holder')} FROM shards ORDER BY shard` }
 
 /** How many former owners of a shard are remembered. */
 const FORMER_OWNERS = 32
@@ -54,16 +54,16 @@ const BEFORE = `
   || CASE WHEN holder IS NULL THEN '[]' ELSE jsonb_build_array((holder::jsonb - 'before'::text) || jsonb_build_object('epoch', epoch)) END`
 
 /**
- * Takes free shards, each with its newest permitted version: each with its new epoch, which is null if the last owner
- * is newer after all.
+ * Takes free shards for a node of this format: each with its new epoch, which is null if the last owner knows a newer
+ * format after all.
  */
 export const TAKE = {
   name: 'taskchart_take',
   text: `
-    WITH locked AS MATERIALIZED (SELECT f.shard, f.newest, pg_try_advisory_lock(${LOCK_CLASS}, f.shard) AS ok FROM unnest($1::int[], $2::text[]) AS f (shard, newest)),
+    WITH locked AS MATERIALIZED (SELECT f.shard, pg_try_advisory_lock(${LOCK_CLASS}, f.shard) AS ok FROM unnest($1::int[]) AS f (shard)),
     claimed AS (
       UPDATE shards SET epoch = epoch + 1, holder = ($3::jsonb || jsonb_build_object('before', ${BEFORE}))::text
-      FROM locked WHERE shards.shard = locked.shard AND locked.ok AND coalesce((${versionOf('holder')})::bigint[], '{}') <= locked.newest::bigint[]
+      FROM locked WHERE shards.shard = locked.shard AND locked.ok AND coalesce(((${versionOf('holder')})::bigint[])[1], 0) <= $2::int
       RETURNING shards.shard, shards.epoch
     )
     SELECT shard, epoch, CASE WHEN epoch IS NULL THEN pg_advisory_unlock(${LOCK_CLASS}, shard) END FROM locked LEFT JOIN claimed USING (shard) WHERE ok`
@@ -114,8 +114,8 @@ interface Lock {
   readonly address: string | undefined
   readonly takes: boolean
   readonly beats: string
-  /** Empty for a shard. */
-  readonly version: NodeVersion
+  /** 0 for a shard. */
+  readonly format: number
 }
 
 export async function readLocks(session: Session): Promise<Lock[]> {
@@ -126,7 +126,7 @@ export async function readLocks(session: Session): Promise<Lock[]> {
     address: address ?? undefined,
     takes: takes === 't',
     beats: String(beats),
-    version: parseNodeVersion(version)
+    format: parseFormat(version)
   }))
 }
 
@@ -147,34 +147,12 @@ export async function openWatch(pool: PostgresPool, schema: string, leaseMs: num
   return session
 }
 
-/**
- * How new a node is: the format of its stored actors, then the numbers of its agent's version without zeros at the end.
- * `2.1.0` of format 1 is `[1, 2, 1]`. A version that does not begin with a number has none.
- */
-export type NodeVersion = readonly number[]
-
-export function nodeVersion({ format, agent }: { readonly format: number; readonly agent: string }): NodeVersion {
-  const [text = ''] = /^\d{1,15}(\.\d{1,15})*/.exec(agent) ?? []
-  const numbers = text.split('.').filter(Boolean).map(Number)
-  return [format, ...numbers.slice(0, numbers.findLastIndex(number => number !== 0) + 1)]
+/** The format of stored actors that a holder knows, as it is stored: `{1}`. Others may have more numbers after it. */
+export function formatText(format: number): string {
+  return `{${format}}`
 }
 
-/** Whether a node of one version may restore what a node of another has stored: its own is the same or newer. */
-export function isAsNew(own: NodeVersion, other: NodeVersion): boolean {
-  const at = own.findIndex((number, i) => number !== other[i])
-  return at < 0 ? own.length >= other.length : Number(own[at]) > (other[at] ?? -1)
-}
-
-/** The same, with any version of the agent. */
-export function isFormatAsNew(own: NodeVersion, other: NodeVersion): boolean {
-  return Number(own[0]) >= Number(other[0])
-}
-
-/** The version as an array of PostgreSQL, which compares arrays as {@link isAsNew} does. */
-export function versionText(version: NodeVersion): string {
-  return `{${version.join()}}`
-}
-
-export function parseNodeVersion(text: string | null | undefined): NodeVersion {
-  return text ? text.slice(1, -1).split(',').map(Number) : []
+/** The format in a stored text; 0 without one. */
+export function parseFormat(text: string | null | undefined): number {
+  return Number(/\d+/.exec(text ?? '')?.[0] ?? 0)
 }

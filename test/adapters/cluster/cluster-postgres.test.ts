@@ -13,7 +13,13 @@ import { LOCK_CLASS } from '../../../adapters/postgres/schema/migrate.ts'
 import { poolOf, type PostgresPool } from '../../../adapters/postgres/session/pool.ts'
 import { connectionsOf, storeOf } from '../../../adapters/postgres/store.ts'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import { defineAgent, inputRequired, type Runtime, type RuntimeOptions } from '../../../runtime/index.ts'
+import {
+  defineAgent,
+  inputRequired,
+  type Runtime,
+  type RuntimeOptions,
+  type WorkFunction
+} from '../../../runtime/index.ts'
 import { createNode } from '../../../runtime/runtime.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
@@ -264,6 +270,88 @@ await t.test('streams and calls continue while nodes and the database fail', asy
   t.equal((await reaches(front.runtime, task.id, 'completed')).status.state, 'TASK_STATE_COMPLETED')
 })
 
+await t.test('three nodes are replaced by version 2 and back by version 1, with tasks of both', async t => {
+  const workOf =
+    (version: string): WorkFunction =>
+    async ({ ask, step }) => {
+      const first = textOf(await ask(inputRequired(`${version}: one?`)))
+      const ran = await step('version', () => version)
+      const second = textOf(await ask(inputRequired(`${version}: two?`)))
+      return { artifact: [ran, first, second].join() }
+    }
+  const agentOf = (version: string, other: string) =>
+    defineAgent({
+      card: { name: 'Asks' },
+      version,
+      work: workOf(version),
+      ...(other !== '' && { earlier: { [other]: workOf(other) } })
+    })
+  const these = cluster(t)
+  const add = (version: string, other = '') => these.add({ options: { agent: agentOf(version, other) } })
+  /** Opens tasks by each of some nodes; gives the version that each task says. */
+  const tasks = new Map<string, string>()
+  const opensBy = async (...nodes: readonly Node[]) => {
+    for (const { runtime } of nodes)
+      for (let n = 0; n < 3; n += 1) {
+        const { id, status } = taskIn(await runtime.sendMessage(say('go')))
+        tasks.set(id, (textOf(status.message) ?? '').slice(0, 1))
+      }
+  }
+  /** Answers every task once, by any node; a task that is stored by a newer version is refused. */
+  const answers = async (words: string, { runtime }: Node) => {
+    const refused: string[] = []
+    for (const [id, version] of tasks)
+      await runtime.sendMessage(say(words, { taskId: id })).catch((error: unknown) => {
+        if (!isA2AError(error) || error.code !== 'Overloaded') throw error
+        t.match(error.message, `Task ${id} was opened by version ${version} of this agent`)
+        refused.push(version)
+      })
+    return refused
+  }
+  let nodes = [await add('1'), await add('1'), await add('1')]
+  await shared(...nodes)
+  await opensBy(...nodes)
+  for (let n = 0; n < 3; n += 1) {
+    const [oldest, ...others] = nodes as [Node, ...Node[]]
+    nodes = [...others, await add('2', '1')]
+    await shared(oldest, ...nodes)
+    await opensBy(...nodes)
+    await oldest.runtime.close()
+    await shared(...nodes)
+  }
+  t.strictSame(new Set(tasks.values()), new Set(['1', '2']), 'tasks of both versions were opened meanwhile')
+  t.strictSame(await answers('a', nodes[0] as Node), [], 'version 2 has the work of both')
+  for (const last of [false, false, true]) {
+    const [oldest, ...others] = nodes as [Node, ...Node[]]
+    nodes = [...others, await add('1')]
+    await oldest.runtime.close()
+    await shared(...nodes)
+    if (!last) await opensBy(nodes[0] as Node)
+  }
+  for (const [id, version] of tasks) {
+    const { status } = await (nodes[0] as Node).runtime.getTask({ id })
+    t.match(textOf(status.message), `${version}: `, 'each waits as it did')
+  }
+  const opened = [...tasks.values()]
+  t.strictSame(
+    (await answers('b', nodes[0] as Node)).length,
+    opened.filter(version => version === '2').length,
+    'version 1 alone leaves the tasks of version 2 in the store'
+  )
+  const both = await add('2', '1')
+  for (const { runtime } of nodes) await runtime.close()
+  await shared(both)
+  for (const words of ['c', 'd'])
+    for (const id of tasks.keys()) {
+      const { status } = await both.runtime.getTask({ id })
+      if (status.state === 'TASK_STATE_INPUT_REQUIRED') await both.runtime.sendMessage(say(words, { taskId: id }))
+    }
+  for (const [id, version] of tasks) {
+    const { artifacts } = await reaches(both.runtime, id, 'completed')
+    t.match(artifacts?.map(textOf).join(), new RegExp(`^${version},[a-d],[a-d]$`), 'each ran the work of its version')
+  }
+})
+
 await t.test('a node that cannot join says so, and joins when it can', async t => {
   const these = cluster(t)
   const one = await these.add()
@@ -506,46 +594,45 @@ await t.test('a placement', async t => {
     )
     await has(SHARDS)
   })
-  await t.test(
-    'of an older format or agent gets no shard of a newer one, also if it does not know yet that it is newer',
-    async t => {
-      const isHeld = async (...versions: string[]) =>
-        t.strictSame(
-          new Set(
-            (await these.run(`SELECT holder::jsonb ->> 'version' AS version FROM shards`)).map(({ version }) => version)
-          ),
-          new Set(versions)
-        )
-      const old = await placed(t, { agent: '1' })
-      await old.has(SHARDS)
-      const newer = await placed(t, { agent: '2' })
-      await newer.has(SHARDS / 2)
-      await isHeld('{1,1}', '{1,2}')
-      await old.placement.close()
-      await newer.has(SHARDS)
-      const again = await placed(t, { agent: '1' })
-      const newest = await placed(t, { format: 2, agent: '1' })
-      await newest.has(SHARDS / 2)
-      t.strictSame(again.placement.owned.shards, [])
-      await newer.placement.close()
-      await newest.has(SHARDS)
-      await isHeld('{2,1}')
-      // A take of a node that has not read the newest versions.
-      await newest.placement.close()
-      await again.placement.close()
-      const session = await Session.open(poolOf(url, 1), these.schema)
+  await t.test('of an older format gets no shard of a newer one, and of an older agent it does', async t => {
+    const isHeld = async (...versions: string[]) =>
       t.strictSame(
-        await session
-          .rows(TAKE, [[0, 1], ['{1,10000}', '{2,1}'], '{}'])
-          .then(rows => rows.map(([shard, epoch, unlocked]) => [shard, epoch !== null, unlocked])),
-        [
-          ['0', false, 't'],
-          ['1', true, null]
-        ]
+        new Set(
+          (await these.run(`SELECT holder::jsonb ->> 'version' AS version FROM shards`)).map(({ version }) => version)
+        ),
+        new Set(versions)
       )
-      session.close()
-    }
-  )
+    const newer = await placed(t, { agent: '2' })
+    await newer.has(SHARDS)
+    const old = await placed(t, { agent: '1' })
+    await old.has(SHARDS / 2)
+    await newer.placement.close()
+    await old.has(SHARDS)
+    await isHeld('{1}')
+    const newest = await placed(t, { format: 2, agent: '1' })
+    await newest.has(SHARDS / 2)
+    await isHeld('{1}', '{2}')
+    await old.placement.close()
+    await newest.has(SHARDS)
+    const again = await placed(t, { agent: '3' })
+    await until(() => newest.placement.nodes.length === 2, 'it is there')
+    t.strictSame(again.placement.owned.shards, [])
+    // A take of a node that has not read the newest formats, and a holder that an older taskchart has written.
+    await newest.placement.close()
+    await again.placement.close()
+    await these.run(`UPDATE shards SET holder = '{"version":"{1,2,7}"}' WHERE shard = 1`)
+    const session = await Session.open(poolOf(url, 1), these.schema)
+    t.strictSame(
+      await session
+        .rows(TAKE, [[0, 1], 1, '{}'])
+        .then(rows => rows.map(([shard, epoch, unlocked]) => [shard, epoch !== null, unlocked])),
+      [
+        ['0', false, 't'],
+        ['1', true, null]
+      ]
+    )
+    session.close()
+  })
   await t.test('shows shards that nobody has had, and nothing before it has joined', async t => {
     const { schema } = cluster(t)
     const placement = await PostgresPlacement.open({

@@ -57,8 +57,9 @@ import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { callDialect } from '../../fixtures/servers/dialect-calls.ts'
-import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/statements.ts'
-import { ROLLED_BACK_MS, OwnerSelection } from '../../../adapters/cluster/placement/joining.ts'
+import { formatText, parseFormat } from '../../../adapters/cluster/placement/statements.ts'
+import { OwnerSelection } from '../../../adapters/cluster/placement/joining.ts'
+import { isNewer } from '../../../runtime/contexts/newer-tasks.ts'
 
 const card = { name: 'Test' }
 const scope = { tenant: '', principal: 'anonymous' }
@@ -1295,79 +1296,144 @@ await t.test('a shard goes only to nodes that may take it, and the others get th
   )
 })
 
-await t.test('versions are compared by their numbers', async t => {
-  t.strictSame(
-    ['2.1.0', '2.0', '0', '2.10.3-beta.1', 'v2', 'f3a1', '1'.repeat(16)].map(agent =>
-      nodeVersion({ format: 1, agent })
-    ),
-    [[1, 2, 1], [1, 2], [1], [1, 2, 10, 3], [1], [1], [1, Number('1'.repeat(15))]]
-  )
-  const sorted = [[], [1], [1, 1, 9], [1, 2], [1, 2, 0, 1], [1, 10], [2]]
+await t.test('versions are compared by the numbers at their starts', async t => {
+  const sorted = ['f3a1', '0.1', '1', '1.1.9', '2.0', '2.0.1', '2.9', '2.10.0-beta.1']
   for (const [i, one] of sorted.entries())
-    for (const [j, other] of sorted.entries()) t.equal(isAsNew(one, other), i >= j, `${one.join()} and ${other.join()}`)
+    for (const [j, other] of sorted.entries()) t.equal(isNewer(one, other), i > j, `${one} and ${other}`)
+  for (const [one, other] of [
+    ['2', '2.0.0'],
+    ['2.0.0', '2'],
+    ['1.2-a', '1.2-b'],
+    ['v2', 'v1'],
+    ['', '']
+  ] as const)
+    t.notOk(isNewer(one, other), `${one} and ${other}`)
 })
 
-await t.test(
-  'shards of a newer agent wait for one, and after a while an older agent gets them, but no older format',
-  async t => {
-    const node = (address: string, version: readonly number[], takes = true) => ({ address, version, takes })
-    const old = node('old', [1, 1])
-    const wanted = new OwnerSelection()
-    const shards = [[1, 1], [1, 2], [2, 1], []]
-    const ownersOf = (nodes: readonly ReturnType<typeof node>[], nowMs: number) =>
-      wanted.look(nodes, shards, nowMs).map(({ owner }) => owner)
-    t.strictSame(ownersOf([old], 0), ['old', undefined, undefined, 'old'])
-    t.strictSame(ownersOf([old, node('new', [1, 2], false)], 5000), ['old', undefined, undefined, 'old'])
-    t.strictSame(ownersOf([old], ROLLED_BACK_MS + 4999), ['old', undefined, undefined, 'old'])
-    t.strictSame(ownersOf([old], ROLLED_BACK_MS + 5000), ['old', 'old', undefined, 'old'])
-    const [, taken] = wanted.look([old], shards, ROLLED_BACK_MS + 5100)
-    t.ok(taken && isAsNew(taken.newest, [1, 2, 7]) && !isAsNew(taken.newest, [2]))
-    t.strictSame(new Set(ownersOf([old, node('new', [2, 1])], ROLLED_BACK_MS + 5200).slice(1, 3)), new Set(['new']))
-  }
-)
+await t.test('a shard goes to nodes that know its format, whatever the version of their agent', async t => {
+  t.strictSame([formatText(2), '{2,1,7}', '', null, undefined].map(parseFormat), [2, 2, 0, 0, 0])
+  const node = (address: string, format: number, takes = true) => ({ address, format, takes })
+  const selection = new OwnerSelection()
+  t.strictSame(selection.look([node('old', 1), node('front', 2, false)], [1, 2, 0]), ['old', undefined, 'old'])
+  const owners = selection.look([node('old', 1), node('new', 2)], [1, 2, 0])
+  t.equal(owners[1], 'new')
+  t.equal(selection.look([node('new', 2), node('old', 1)], [1, 2, 0]), owners, 'the order of nodes changes nothing')
+})
 
-await t.test(
-  'no task goes back to an older version of its agent while nodes are replaced one after the other',
-  async t => {
-    const opened = gates(4)
-    const versions: string[] = []
-    const counted = (version: string) =>
-      defineAgent({
-        card,
-        version,
-        work: async function* ({ step }) {
-          versions.push(version)
-          for (const [i, gate] of opened.entries()) {
-            await step(`gate ${i}`, async () => gate.promise)
-            yield progress(String(i))
-          }
+await t.test('while nodes are replaced one after the other, no task goes back to an older version', async t => {
+  const opened = gates(4)
+  const runs = new Map<string, string[]>()
+  const counted = (version: string) =>
+    defineAgent({
+      card,
+      version,
+      work: async function* ({ taskId, step }) {
+        runs.set(taskId, [...(runs.get(taskId) ?? []), version])
+        for (const [i, gate] of opened.entries()) {
+          await step(`gate ${i}`, async () => gate.promise)
+          yield progress(String(i))
         }
-      })
-    const cluster = testCluster(t, counted('1'))
-    const old = [await cluster.add(), await cluster.add()]
-    const { runtime: front } = await cluster.add({ mayOwn: false })
-    const tasks = await Promise.all(
-      Array.from({ length: 16 }, () => front.sendMessage(say('go', {}, { returnImmediately: true })).then(taskIn))
-    )
-    const streams = tasks.map(({ id }) => collect(front.subscribeToTask({ id }, withGenerations)))
-    for (const [i, { runtime }] of old.entries()) {
-      opened[i]?.resolve()
-      await cluster.add({ agent: counted('2') })
-      await runtime.close()
-    }
-    for (const gate of opened) gate.resolve()
-    for (const events of await Promise.all(streams)) {
-      const generations = events.map(event => Number(generationOf(event)))
-      t.strictSame(
-        generations,
-        Array.from(generations, (_, i) => Number(generations[0]) + i)
-      )
-      t.match(events.at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
-    }
-    t.strictSame(versions, versions.toSorted())
-    t.ok(versions.includes('2'))
+      }
+    })
+  const cluster = testCluster(t, counted('1'))
+  const old = [await cluster.add(), await cluster.add()]
+  const { runtime: front } = await cluster.add({ mayOwn: false })
+  const tasks = await Promise.all(
+    Array.from({ length: 16 }, () => front.sendMessage(say('go', {}, { returnImmediately: true })).then(taskIn))
+  )
+  const streams = tasks.map(({ id }) => collect(front.subscribeToTask({ id }, withGenerations)))
+  for (const [i, { runtime }] of old.entries()) {
+    opened[i]?.resolve()
+    await cluster.add({ agent: counted('2') })
+    await runtime.close()
   }
-)
+  for (const gate of opened) gate.resolve()
+  for (const events of await Promise.all(streams)) {
+    const generations = events.map(event => Number(generationOf(event)))
+    t.strictSame(
+      generations,
+      Array.from(generations, (_, i) => Number(generations[0]) + i)
+    )
+    t.match(events.at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  }
+  for (const versions of runs.values()) t.strictSame(versions, versions.toSorted())
+  t.ok([...runs.values()].some(versions => versions.includes('2')))
+})
+
+/** An agent of a version that asks, and says its version with the answer. */
+const versioned = (version: string, earlier: readonly string[] = []) => {
+  const workOf =
+    (version: string): WorkFunction =>
+    async ({ ask }) => ({ artifact: `${version}: ${textOf(await ask(inputRequired(`Version ${version}?`)))}` })
+  return defineAgent({
+    card,
+    version,
+    work: workOf(version),
+    ...(earlier.length > 0 && { earlier: Object.fromEntries(earlier.map(other => [other, workOf(other)])) })
+  })
+}
+
+await t.test('a node leaves the tasks of a newer version in the store, untouched', async t => {
+  const cluster = testCluster(t, versioned('1'))
+  const { runtime: front } = await cluster.add({ mayOwn: false })
+  const newer = await cluster.add({ agent: versioned('2') })
+  const [one, two] = [taskIn(await front.sendMessage(say('go'))), taskIn(await front.sendMessage(say('go')))]
+  const stored = async () =>
+    Promise.all(
+      [one, two].map(async ({ id, contextId = '' }) => [
+        await cluster.store.readSnapshot(scope, id),
+        await cluster.store.readEvents(scope, id, 0, 100),
+        (await cluster.store.loadContext({ ...scope, contextId }))?.tasks
+      ])
+    )
+  const before = await stored()
+  await newer.runtime.close()
+  const old = await cluster.add()
+  await rest()
+  const refused = { code: 'Overloaded', metadata: { taskId: one.id, version: '2' } }
+  for (const runtime of [front, old.runtime]) {
+    t.match(await rejection(runtime.sendMessage(say('x', { taskId: one.id }))), {
+      ...refused,
+      message: `Task ${one.id} was opened by version 2 of this agent, and version 1 has it now. Send the request again later.`
+    })
+    t.match(await rejection(runtime.cancelTask({ id: one.id })), refused)
+    t.match(await rejection(runtime.authorized(one.id, {}, {})), refused)
+    t.equal(textOf((await runtime.getTask({ id: one.id })).status.message), 'Version 2?', 'it can be read')
+  }
+  t.match(await rejection(front.sendMessage(say('x', { taskId: two.id }))), { code: 'Overloaded' })
+  const own = taskIn(await front.sendMessage(say('go', { contextId: one.contextId ?? '' })))
+  t.equal(textOf(own.status.message), 'Version 1?', 'a new task of the same context runs the work of the node')
+  t.strictSame(
+    (await stored()).map(([snapshot, events]) => [snapshot, events]),
+    before.map(([snapshot, events]) => [snapshot, events])
+  )
+  const lines = cluster.log.filter(({ message }) => message.startsWith('tasks stay stored'))
+  t.match(lines, [{ level: 'warn', details: { version: '2', present: '1' } }])
+  t.equal(lines.length, 1, 'one line for the version')
+  const [metric] = (await old.runtime.metrics.read()).filter(({ name }) => name === 'taskchart.tasks.newer_version')
+  t.strictSame(
+    metric?.values.map(({ value }) => value),
+    [2]
+  )
+  await cluster.add({ agent: versioned('2', ['1']) })
+  await old.runtime.close()
+  for (const { id } of [one, two, own]) await front.sendMessage(say('x', { taskId: id }))
+  const ended = await Promise.all([one, two, own].map(({ id }) => reaches(front, id, 'completed')))
+  t.strictSame(
+    ended.map(({ artifacts }) => artifacts?.map(textOf)),
+    [['2: x'], ['2: x'], ['1: x']]
+  )
+})
+
+await t.test('a node goes on with the tasks of a newer version that it has among the others', async t => {
+  const cluster = testCluster(t, versioned('1', ['2']))
+  const newer = await cluster.add({ agent: versioned('2') })
+  const task = taskIn(await newer.runtime.sendMessage(say('go')))
+  await newer.runtime.close()
+  const { runtime } = await cluster.add()
+  await runtime.sendMessage(say('x', { taskId: task.id }))
+  t.strictSame((await reaches(runtime, task.id, 'completed')).artifacts?.map(textOf), ['2: x'])
+})
 
 await t.test('the metrics of a node tell its shards, their moves, and what it forwarded', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: echo }))

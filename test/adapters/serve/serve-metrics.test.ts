@@ -103,6 +103,7 @@ await t.test('every metric is there from the start, with a description, its type
       'tasks',
       'tasks_opened_total',
       'tasks_ended_total',
+      'tasks_newer_version_total',
       'events_total',
       'commits_total',
       'commit_failures_total',

@@ -236,33 +236,48 @@ await t.test('one line in the log says that the last open task of an earlier ver
   t.equal(counts, 5)
 })
 
-await t.test('nothing is counted once the runtime closes, also if the count fails then', async t => {
-  for (const fails of [false, true]) {
-    const counted = deferred()
-    const store = memoryStore()
-    const life = lives(
-      t,
-      { version: '1', work: asking('one') },
-      {
-        store: {
-          ...store,
-          countVersions: async () => {
-            await counted.promise
-            if (fails) throw new Error('closed')
-            return { versions: {} }
-          }
+await t.test('a runtime that closes counts once more if that is due, and no more after it', async t => {
+  const store = memoryStore()
+  let counts = 0
+  let fails = false
+  const counted = deferred()
+  const life = lives(
+    t,
+    { version: '1', work: asking('one') },
+    {
+      store: {
+        ...store,
+        countVersions: async (...args) => {
+          counts += 1
+          if (counts === 1) await counted.promise
+          if (fails) throw new Error('no disk')
+          return (await store.countVersions?.(...args)) ?? { versions: {} }
         }
       }
-    )
-    const ids = await Promise.all([open(life.runtime), open(life.runtime)])
+    }
+  )
+  const ids = await Promise.all(Array.from({ length: 3 }, async () => (await open(life.runtime)).id))
+  await rest()
+  const now = { version: '2', work: asking('new'), earlier: { '1': asking('one') } }
+  await life.restart(now)
+  const end = async (id: string | undefined) => {
+    await life.runtime.sendMessage(say('x', { taskId: id ?? '' }))
     await rest()
-    await life.restart({ version: '2', work: asking('new'), earlier: { '1': asking('one') } })
-    await life.runtime.sendMessage(say('x', { taskId: ids[0].id }))
-    await life.restart({ version: '3', work: asking('new') })
-    counted.resolve()
-    await life.pass(60_000)
-    t.strictSame(life.log, [])
   }
+  await end(ids[0])
+  await end(ids[1])
+  const restarted = life.restart(now)
+  await rest()
+  t.equal(counts, 1, 'a count under way is awaited')
+  counted.resolve()
+  await restarted
+  t.equal(counts, 2, 'the end meanwhile is counted too')
+  fails = true
+  await end(ids[2])
+  await life.restart(now)
+  t.equal(counts, 4)
+  await life.pass(60_000)
+  t.strictSame([counts, life.log], [4, []])
 })
 
 await t.test('wrong use of earlier is a TypeError that names the entry and what to write', async t => {

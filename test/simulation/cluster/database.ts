@@ -4,14 +4,13 @@ import {
   END,
   ENTER,
   FORGET,
+  FORMATS,
   GIVE,
-  isAsNew,
   LOOK,
   NOW,
   SESSION_AT_ADDRESS,
-  TAKE,
-  parseNodeVersion,
-  VERSIONS
+  parseFormat,
+  TAKE
 } from '../../../adapters/cluster/placement/statements.ts'
 import { POSTGRES_MIGRATIONS } from '../../../adapters/postgres/schema/migrate.ts'
 import type { PostgresQuery } from '../../../adapters/postgres/session/pool.ts'
@@ -111,12 +110,12 @@ export class Database {
     [FORGET.name]: ({ pid }, [address]) => this.#forget(pid, String(address)),
     [ENTER.name]: ({ pid }, [address, takes, holder]) =>
       this.#enter(pid, String(address), takes === true, versionOf(holder)),
-    [VERSIONS.name]: () => this.#versions.map(version => [version ?? null]),
+    [FORMATS.name]: () => this.#versions.map(version => [version ?? null]),
     [BEAT.name]: (_, [address, pid]) => this.#beat(String(address), Number(pid)),
     [LOOK.name]: () => this.#look(),
     [END.name]: (_, [pids]) => this.#endAll(pids as readonly number[]),
-    [TAKE.name]: (backend, [shards, newest, holder]) =>
-      this.#take(backend, shards as readonly number[], newest as readonly string[], versionOf(holder)),
+    [TAKE.name]: (backend, [shards, format, holder]) =>
+      this.#take(backend, shards as readonly number[], Number(format), versionOf(holder)),
     [GIVE.name]: (backend, [shards]) => this.#give(backend, shards as readonly number[])
   }
 
@@ -284,11 +283,11 @@ export class Database {
     return []
   }
 
-  #take(backend: Backend, shards: readonly number[], newest: readonly string[], version: string): Rows {
-    return shards.flatMap((shard, i) => {
+  #take(backend: Backend, shards: readonly number[], format: number, version: string): Rows {
+    return shards.flatMap(shard => {
       const owner = this.#owners.get(shard)
       if (owner && owner !== backend) return []
-      if (!isAsNew(parseNodeVersion(newest[i]), parseNodeVersion(this.#versions[shard]))) return [[String(shard), null]]
+      if (format < parseFormat(this.#versions[shard])) return [[String(shard), null]]
       this.#owners.set(shard, backend)
       backend.shards.add(shard)
       const epoch = (this.#epochs[shard] ?? 0) + 1

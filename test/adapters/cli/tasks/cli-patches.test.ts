@@ -6,6 +6,7 @@ import { inputRequired, type WorkFunction } from '../../../../runtime/index.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { lives } from '../../../fixtures/runtime/lives.ts'
 import { open, reaches } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { edit } from '../../../fixtures/stores/stored-tasks.ts'
 import { answer, waitsFor } from '../../../fixtures/stores/patch-suite.ts'
 
 /** Asks twice; with a patch between the questions. */
@@ -93,6 +94,25 @@ await t.test('tasks patches names the tasks that go on without a patch', async t
   }
   const { stdout } = await runCommand(['tasks', 'patches', '--db', 'tasks.db'], { cwd })
   t.match(stdout, new RegExp(`\ntax +0 +5 +0 +no: without it go on ${ids.slice(0, 3).join(', ')}, and 2 more\n$`))
+})
+
+await t.test('tasks patches reports a damaged task, and counts the others', async t => {
+  const cwd = t.testdir()
+  const store = sqliteStore(join(cwd, 'tasks.db'))
+  const life = lives(t, { work: code('tax') }, { store })
+  for (let n = 0; n < 2; n += 1) {
+    const { id } = await open(life.runtime)
+    await waitsFor(life, id, 'Size?')
+    await answer(life, id, 'Large')
+    await waitsFor(life, id, 'Name?')
+  }
+  await store.close()
+  edit(join(cwd, 'tasks.db'), database => database.exec('UPDATE tasks SET messages = 99 WHERE task = 1'))
+  t.match(await runCommand(['tasks', 'patches', '--db', 'tasks.db'], { cwd }), {
+    code: 0,
+    stdout: /\ntax +1 +0 +0 +yes\n$/,
+    stderr: /^taskchart: The task with the row 1 cannot be read: its stored data is damaged/
+  })
 })
 
 await t.test('tasks patches is for a file or a database', async t => {
