@@ -6,7 +6,7 @@ import type {
 } from '../../../runtime/xstate/written-chart.ts'
 import { actionName, eventName, guardName } from '../../drawing/chart-parts.ts'
 import type { DifferenceMarks } from '../../drawing/merged-chart.ts'
-import { answerFormOf, type ChartParts, type CodePart, nameOf, pathOf } from './chart-parts.ts'
+import { answerFormOf, answerFormText, type ChartParts, type CodePart, nameOf, pathOf } from './chart-parts.ts'
 
 /** A difference between two charts, or between the agents around them. */
 export interface Change {
@@ -122,12 +122,13 @@ class Comparison {
       })
     }
     differs('state', 'its type', one.type, other.type)
-    differs(
-      'state',
-      'its initial state',
-      keysOf(one.initial.map(state => this.#pairs.get(state) ?? state)),
-      keysOf(other.initial)
-    )
+    if (one.type === other.type)
+      differs(
+        'state',
+        'its initial state',
+        keysOf(one.initial.map(state => this.#pairs.get(state) ?? state)),
+        keysOf(other.initial)
+      )
     differs('question', 'its tags', listOf(one.tags), listOf(other.tags))
     differs('question', 'the form of its answer', formOf(one), formOf(other))
     differs('question', 'its prompt', textOf(one.meta?.['prompt']), textOf(other.meta?.['prompt']))
@@ -348,8 +349,7 @@ function listOf(names: readonly string[]): string {
 
 function formOf(state: WrittenState): string {
   const form = answerFormOf(state)
-  if (!form) return 'none'
-  return form.schema ? JSON.stringify(form.schema) : form.hasSchema ? 'a schema without JSON' : 'any'
+  return form ? answerFormText(form) : 'none'
 }
 
 function textOf(words: unknown): string {

@@ -113,6 +113,13 @@ export function answerFormOf({ tags, meta = {} }: WrittenState): AnswerForm | un
   return { type, schema: publishedSchema(meta), hasSchema: meta['schema'] !== undefined }
 }
 
+/** The form of an answer, in words. */
+export function answerFormText({ type, schema, hasSchema }: AnswerForm): string {
+  const { $schema: _, ...shown } = schema ?? {}
+  const form = schema ? JSON.stringify(shown) : hasSchema ? 'a schema without JSON' : 'any answer'
+  return type === 'auth-required' ? `${form}, out of band` : form
+}
+
 class StateReader {
   readonly #root: WrittenState
   readonly #output: unknown

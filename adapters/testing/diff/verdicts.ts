@@ -3,7 +3,15 @@ import type { ChartConfiguration } from '../../../runtime/work-port.ts'
 import { isMachine, isWithin, misfit, type PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
 import { eventName, guardName } from '../../drawing/chart-parts.ts'
-import { answerFormOf, type ChartParts, type CodePart, type Decisive, nameOf, pathOf } from './chart-parts.ts'
+import {
+  answerFormOf,
+  answerFormText,
+  type ChartParts,
+  type CodePart,
+  type Decisive,
+  nameOf,
+  pathOf
+} from './chart-parts.ts'
 import { reachOf, StaleTimers, ChartWalk, type WalkNode } from './walk.ts'
 
 /**
@@ -220,7 +228,7 @@ class Judge {
     const { old, before } = this.#given
     const actors = before.machine.implementations.actors as Readonly<Record<string, AnyActorLogic | undefined>>
     const invoked = old.statesIn(configuration).flatMap(({ invoke }) => invoke)
-    const children = invoked.map(({ id, src = '' }): [string, { src: unknown; snapshot: PersistedSnapshot }] => {
+    const children = invoked.map(({ id, storedSrc: src }): [string, { src: unknown; snapshot: PersistedSnapshot }] => {
       const logic = actors[src]
       const snapshot = logic && isMachine(logic) ? { status: 'done', value: {} } : { status: 'active' }
       return [id, { src, snapshot }]
@@ -245,7 +253,7 @@ class Judge {
       const now = answerFormOf(other.state)
       if (!now) return `${nameOf(state)} no longer asks`
       if (JSON.stringify(form) !== JSON.stringify(now))
-        return `${nameOf(state)} asks for another form: ${formText(form)} before, ${formText(now)} now`
+        return `${nameOf(state)} asks for another form: ${answerFormText(form)} before, ${answerFormText(now)} now`
     }
     return undefined
   }
@@ -292,12 +300,6 @@ function without(all: ReadonlySet<string>, others: ReadonlySet<string>): string[
 
 function overlaps(some: ReadonlySet<string>, others: ReadonlySet<string>): boolean {
   return [...some].some(one => others.has(one))
-}
-
-function formText({ type, schema, hasSchema }: NonNullable<ReturnType<typeof answerFormOf>>): string {
-  const { $schema: _, ...shown } = schema ?? {}
-  const form = schema ? JSON.stringify(shown) : hasSchema ? 'a schema without JSON' : 'any answer'
-  return type === 'auth-required' ? `${form}, out of band` : form
 }
 
 /** Where a guard decides: `asking on message.received: serving if it holds, else refused`. */
