@@ -107,6 +107,7 @@ export class SkeletonChart {
       try {
         steps.push(this.#stepOf(take()))
       } catch (error) {
+        /* c8 ignore next -- a chart without code throws nothing else */
         if (this.#outcomes.length <= MOST_GUARDS && !isEndless(error)) throw error
         if (!this.#hasShortWays) return undefined
       }
@@ -121,7 +122,8 @@ export class SkeletonChart {
   #stepOf([snapshot, actions]: readonly [AnyMachineSnapshot, readonly ExecutedAction[]]): SkeletonStep {
     // The start of a chart does not throw.
     if (snapshot.status === 'error') throw snapshot.error
-    const entered = actions.flatMap(({ type, params }) => (type === ENTERED ? [(params as { id: string }).id] : []))
+    // All of its actions are those that are executed when a state is entered.
+    const entered = actions.map(({ params }) => (params as { id: string }).id)
     return { to: configurationOf(snapshot), entered: new Set(entered), outcomes: this.#outcomes }
   }
 

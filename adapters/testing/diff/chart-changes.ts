@@ -6,7 +6,15 @@ import type {
 } from '../../../runtime/xstate/written-chart.ts'
 import { actionName, eventName, guardName } from '../../drawing/chart-parts.ts'
 import type { DifferenceMarks } from '../../drawing/merged-chart.ts'
-import { answerFormOf, answerFormText, type ChartParts, type CodePart, nameOf, pathOf } from './chart-parts.ts'
+import {
+  answerFormOf,
+  answerFormText,
+  type ChartParts,
+  type CodePart,
+  nameOf,
+  pathOf,
+  type StateParts
+} from './chart-parts.ts'
 
 /** A difference between two charts, or between the agents around them. */
 export interface Change {
@@ -279,11 +287,13 @@ class Comparison {
   /** Code that is written inline. */
   #compareInline(): void {
     for (const [one, other] of this.#pairs) {
-      const [before, after] = [this.#before.states.get(pathOf(one)), this.#after.states.get(pathOf(other))]
-      const inlineOf = (parts: typeof before) =>
-        [...(parts?.active.code ?? []), ...(parts?.entry.code ?? [])].filter(({ isNamed }) => !isNamed)
-      for (const part of inlineOf(before)) {
-        const same = inlineOf(after).find(({ kind, name }) => kind === part.kind && name === part.name)
+      const inlineOf = ({ states }: ChartParts, state: WrittenState) => {
+        const { active, entry } = states.get(pathOf(state)) as StateParts
+        return [...active.code, ...entry.code].filter(({ isNamed }) => !isNamed)
+      }
+      const after = inlineOf(this.#after, other)
+      for (const part of inlineOf(this.#before, one)) {
+        const same = after.find(({ kind, name }) => kind === part.kind && name === part.name)
         if (!same || same.code.text === part.code.text) continue
         this.#marks.changed.add(other.id)
         this.#compareCode(part, same)

@@ -161,6 +161,8 @@ class StateReader {
       tags,
       answerFormOf(state),
       type === 'parallel' ? states.map(({ key }) => key) : states.length > 0,
+      // A history state is never active, and leads to its siblings.
+      states.map(child => child.history && [child.key, child.history, child.initial.map(pathOf)]).filter(Boolean),
       this.#value('question', `the prompt of ${at}`, prompt),
       this.#value('question', `the schema of ${at}`, schema),
       this.#value('question', `the meta of ${at}`, data),

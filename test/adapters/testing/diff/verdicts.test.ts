@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import t from 'tap'
 import {
   and,
@@ -12,9 +13,11 @@ import {
   type AnyStateMachine
 } from 'xstate'
 import { z } from 'zod'
+import { diffAgents } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { chartChanges } from '../../../../adapters/testing/diff/chart-changes.ts'
 import { partsOf } from '../../../../adapters/testing/diff/chart-parts.ts'
 import { type Surroundings, verdictsOn } from '../../../../adapters/testing/diff/verdicts.ts'
+import { defineAgent } from '../../../../runtime/index.ts'
 
 const AROUND: Surroundings = {
   isSameVersion: true,
@@ -348,11 +351,7 @@ await t.test('a migration, a restart, an option and a module decide too', t => {
   t.strictSame(short(old, context, { mayRestart: true }), ['a: depends', 'b: depends'])
   t.match(short(old, old, { options: ['the agent waits'] }), ['a: otherwise', 'b: otherwise'])
   t.match(short(old, old, { modules: [{ kind: 'module', name: 'x', says: 'x' }] }), ['a: depends', 'b: depends'])
-  const hidden = chart(
-    { a: { on: { GO: { guard: 'isA', target: 'b' } } }, b: END },
-    {},
-    { guards: { isA: Math.max } }
-  )
+  const hidden = chart({ a: { on: { GO: { guard: 'isA', target: 'b' } } }, b: END }, {}, { guards: { isA: Math.max } })
   t.match(verdicts(hidden, hidden)['a'], {
     verdict: 'depends',
     depends: [{ says: 'the guard isA, whose source cannot be read' }]
@@ -396,5 +395,87 @@ await t.test('eventless ways in circles end, and what cannot be followed is unkn
     ).at(0),
     /^z: /
   )
+  t.end()
+})
+
+await t.test('at most so many configurations and combinations of guards are followed', t => {
+  const long = chart(
+    Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`s${i}`, { on: { GO: `s${(i + 1) % 9}` } }]))
+  )
+  const found = verdictsOn(partsOf(long), partsOf(long), AROUND, 4)
+  t.ok(found.every(({ verdict }) => verdict === 'unknown'))
+  const regions = Object.fromEntries(
+    Array.from({ length: 11 }, (_, i) => [
+      `r${i}`,
+      { initial: 'a', states: { a: { on: { GO: { guard: () => true, target: 'b' } } }, b: {} } }
+    ])
+  )
+  const wide = chart(regions, { type: 'parallel', initial: undefined })
+  t.match(verdictsOn(partsOf(wide), partsOf(wide), AROUND), [{ verdict: 'unknown' }])
+  t.end()
+})
+
+await t.test('an initial state that goes, and an actor without a name, are said', t => {
+  const old = chart({
+    a: { initial: 'b', states: { b: {}, c: {} } },
+    d: { invoke: { src: fromPromise(async () => 1) } }
+  })
+  const next = chart({ a: { initial: 'c', states: { c: {} } }, d: {} })
+  t.strictSame(changes(old, next), [
+    'the state a.b is gone',
+    'a: its initial state is c instead of b',
+    'd no longer invokes 0.a.d'
+  ])
+  t.end()
+})
+
+await t.test('agents are compared with their options and local modules', async t => {
+  const work = chart({ a: { tags: 'input-required', on: { 'message.received': 'b' } }, b: END })
+  const agent = (more: object = {}) => defineAgent({ card: { name: 'A', version: '1' }, work: work as never, ...more })
+  const folder = t.testdir({
+    one: { 'agent.jsx': "import './price.js'\n<p>it's</p>", 'price.js': 'export default 1' },
+    two: { 'agent.jsx': "import './price.js'\n<p>it's</p>", 'price.js': 'export default 2' },
+    three: { 'agent.jsx': "import './price.js'\n<p>it's</p>" }
+  })
+  const side = (place: string, given = agent()) => ({ agent: given, path: join(folder, place, 'agent.jsx') })
+  const same = diffAgents(side('one'), side('one'))
+  t.match([same.notSeen[0], same.charts[0]?.configurations], ['packages', [{ verdict: 'same' }]])
+  t.match(diffAgents(side('one'), side('two')), {
+    changes: [{ says: 'the local module price.js has changed' }],
+    charts: [{ configurations: [{ verdict: 'depends' }] }]
+  })
+  t.match(diffAgents(side('one'), side('three')).changes, [
+    { part: 'module', change: 'removed', says: 'the local module price.js is gone' }
+  ])
+  const restarts = agent({ restart: 'transient' })
+  t.match(
+    diffAgents(side('one', restarts), side('one', agent({ restart: 'transient', input: z.string() }))).charts[0]
+      ?.configurations,
+    [{ verdict: 'otherwise', reasons: ["the agent's input has changed"] }]
+  )
+  const run = async () => {}
+  t.match(diffAgents(side('one', agent({ work: run })), side('two', agent({ work: run }))).work, {
+    verdict: 'depends',
+    reasons: ['the local module price.js has changed', /journal/]
+  })
+  t.match(diffAgents(side('one', restarts), side('one')).changes, [
+    { name: 'restart', change: 'changed', before: /transient/ }
+  ])
+  t.end()
+})
+
+await t.test('states that are left at once, and history, decide too', t => {
+  const through = (back: object) => chart({ a: { on: { GO: 'b' } }, b: back, c: END, d: END })
+  t.strictSame(short(through({ always: 'c' }), through({ always: 'd' })), ['a: otherwise'])
+  t.strictSame(short(through({ always: 'c' }), through({ type: 'final' })), ['a: otherwise'])
+  t.strictSame(short(through({ always: 'c', exit: () => 1 }), through({ always: 'c', exit: () => 2 })), ['a: depends'])
+  const past = (history: object) =>
+    chart({
+      a: { on: { GO: 'b.past' } },
+      b: { initial: 'one', states: { one: {}, two: {}, past: { type: 'history', ...history } } }
+    })
+  t.strictSame(short(past({}), past({})), ['a: same', '{b:one}: same'])
+  t.match(short(past({}), past({ history: 'deep' })), ['a: otherwise', '{b:one}: otherwise'])
+  t.match(short(past({}), past({ target: 'two' })), ['a: otherwise'])
   t.end()
 })
