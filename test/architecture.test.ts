@@ -50,6 +50,7 @@ const ADAPTERS = [
   'legacy',
   'websocket',
   'http',
+  'mcp',
   'serve',
   'grpc',
   'conformance',
