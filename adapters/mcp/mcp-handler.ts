@@ -93,7 +93,13 @@ const PACKAGE = '@modelcontextprotocol/server'
 const WAIT_MS = 50_000
 
 /** Methods that reach an operation of the runtime, which counts them. */
-const COUNTED = new Set(['tools/call', 'tasks/get', 'tasks/update', 'tasks/cancel', 'resources/read'])
+export const COUNTED: ReadonlySet<string> = new Set([
+  'tools/call',
+  'tasks/get',
+  'tasks/update',
+  'tasks/cancel',
+  'resources/read'
+])
 
 /** The settings of an agent over MCP, with their defaults. */
 export function mcpSettings(options: McpOptions): McpSettings {

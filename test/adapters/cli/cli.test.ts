@@ -34,7 +34,7 @@ await t.test('help', async t => {
       t.equal(code, 0)
       t.match(
         stdout,
-        /taskchart serve .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/
+        /taskchart serve .*\n.*taskchart mcp .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/
       )
       t.equal(stderr, '')
     })
