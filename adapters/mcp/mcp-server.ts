@@ -36,6 +36,9 @@ const TASKS = 'io.modelcontextprotocol/tasks'
 /** Where a request of 2026-07-28 has what its client can do. */
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
+/** The interfaces in a card of which only the skills are read. */
+const HERE = [{ url: 'mcp', protocolBinding: 'MCP', protocolVersion: '2026-07-28' }]
+
 /** The longest instructions that hosts read. */
 const LONGEST_INSTRUCTIONS = 2000
 /** Questions that one call of an older client may ask its user. */
@@ -213,7 +216,7 @@ export class AgentOverMcp {
     const { capabilities } = this.#runtime.settings
     const publicCard = () => this.#runtime.agentCard([], call.tenant)
     if (call.principal === undefined || !capabilities.extendedAgentCard) return publicCard()
-    return this.#runtime.getExtendedAgentCard({}, { ...call, interfaces: [] }).catch(publicCard)
+    return this.#runtime.getExtendedAgentCard({}, { ...call, interfaces: HERE }).catch(publicCard)
   }
 }
 
