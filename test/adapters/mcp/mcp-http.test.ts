@@ -10,8 +10,10 @@ import { servedMcp, sized } from '../../fixtures/servers/mcp-agent.ts'
 
 const ADDRESS = 'http://127.0.0.1:4242/mcp'
 
+type Init = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> }
+
 /** Answers any request of a handler. */
-type Ask = (init?: RequestInit, url?: string) => Promise<McpAnswer>
+type Ask = (init?: Init, url?: string) => Promise<McpAnswer>
 
 const HEADERS = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
 
@@ -71,7 +73,7 @@ await t.test('a request from another host, another page or with a token in its U
 await t.test('a malformed request is answered with what is wrong, and nothing happens', async t => {
   const ask = asked(t, { limits: { messageBytes: 10_000 } })
   const deep = `{"jsonrpc":"2.0","id":1,"method":"x","params":${'{"a":'.repeat(80)}1${'}'.repeat(80)}}`
-  const bad: [what: string, init: RequestInit, status: number, code: number | undefined][] = [
+  const bad: [what: string, init: Init, status: number, code: number | undefined][] = [
     ['no JSON', { body: '{bad' }, 400, -32700],
     ['nothing', { body: '' }, 400, -32700],
     ['bad UTF-8', { body: new Uint8Array([0x22, 0xff, 0x22]) }, 400, -32700],
