@@ -37,8 +37,8 @@ const ends = defineAgent({
     skills: ['failing', 'asking'].map(id => ({ id, name: id, description: '', tags: [] }))
   },
   work: async ({ message, ask }) => {
-    const { tool } = message.metadata?.['urn:taskchart:mcp:1'] as { tool: string }
-    if (tool === 'failing') return failed('No beans.')
+    const called = message.metadata?.['urn:taskchart:mcp:1'] as { readonly tool: string } | undefined
+    if (called?.tool === 'failing') return failed('No beans.')
     const schema = z.object({ size: z.enum(['small', 'large']), count: z.int().min(1).max(3) })
     const { size, count } = await ask(inputRequired('Which, and how many?', { schema }))
     return { artifact: `${count} ${size}` }
