@@ -6,7 +6,7 @@ import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
 import { surviveRejections, whenAborted } from './process/process-events.ts'
-import { openStore, readLogForm } from './serve/parts.ts'
+import { checkMcp, openStore, readLogForm } from './serve/parts.ts'
 import { oneLine } from './text/terminal.ts'
 
 const OPTIONS = {
@@ -43,6 +43,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     positionals: [file]
   } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (principal === '') throw usageError('--principal takes a name.')
+  checkMcp('taskchart mcp')
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   // Before anything of the author's runs.
   const { write, undo } = io.divertStdout()

@@ -32,10 +32,11 @@ export function textResult(text: string, isError = false): ToolResult {
 
 /** The result of a message without a task. */
 export function messageResult({ parts, contextId }: Message, more: readonly string[] = []): ToolResult {
-  const ids = [...more, ...(contextId === undefined ? [] : [`contextId: ${contextId}`])]
+  // Every message of an agent has a contextId.
+  const ids = [...more, `contextId: ${String(contextId)}`]
   return {
     resultType: 'complete',
-    content: [...blocksOf(parts), ...(ids.length > 0 ? [{ type: 'text' as const, text: ids.join('\n') }] : [])]
+    content: [...blocksOf(parts), { type: 'text', text: ids.join('\n') }]
   }
 }
 
@@ -49,7 +50,7 @@ export function taskResult(task: Task, more: readonly string[] = []): ToolResult
   const lines = [
     ...more,
     `taskId: ${id}`,
-    ...(contextId === undefined ? [] : [`contextId: ${contextId}`]),
+    `contextId: ${String(contextId)}`,
     `state: ${stateText(status.state)}`,
     ...(names.length > 0 ? [`artifacts: ${names.join(', ')}`] : [])
   ]

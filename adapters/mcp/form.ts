@@ -40,6 +40,8 @@ const MOST_FIELDS = 24
 const SHOWN_SCHEMA = 500
 /** Schemas within schemas that are followed by `$ref`. */
 const DEEPEST = 8
+/** A reference into the definitions of the root. */
+const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/
 /** The formats of strings that forms have. */
 const FORMATS: readonly unknown[] = ['email', 'uri', 'date', 'date-time']
 /** What a schema may have beside a kind of its own. */
@@ -113,10 +115,10 @@ function objectForm(
 /** Follows `$ref` into the root's definitions, and takes a combination of one apart. */
 function resolve(schema: Schema, root: Schema, depth = 0): Schema {
   const { $ref, ...own } = schema
-  const path = typeof $ref === 'string' ? /^#\/(\$defs|definitions)\/([^/]+)$/.exec($ref) : undefined
-  if (path && depth < DEEPEST) {
-    const named = root[path[1] ?? '']
-    const found = isObject(named) ? named[path[2] ?? ''] : undefined
+  const [, place = '', name = ''] = typeof $ref === 'string' ? (REFERENCE.exec($ref) ?? []) : []
+  if (place !== '' && depth < DEEPEST) {
+    const named = root[place]
+    const found = isObject(named) ? named[name] : undefined
     return isObject(found) ? resolve({ ...found, ...own }, root, depth + 1) : schema
   }
   for (const name of COMBINED) {

@@ -232,7 +232,7 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string):
         claims: principal?.claims
       })
       await delayRefusal(over, settings)
-      return refuse(over ? refusalOf(over) : full ? full : bareRefusal(wrong), headers)
+      return refuse(over ? refusalOf(over) : (full ?? bareRefusal(wrong)), headers)
     }
     try {
       return await answerRpc(call, await readBody(call))
@@ -316,7 +316,7 @@ function contextOf({ settings: { telemetry } }: ServedRuntime, call: HttpCall, e
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
-  return direct ? disconnectSignal(direct.socket) : (request.signal ?? new AbortController().signal)
+  return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
 }
 
 /** The answer to a request that does not reach the SDK. */

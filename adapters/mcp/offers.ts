@@ -62,8 +62,7 @@ export function decidedMove(
   form: ElicitedForm,
   content: Schema
 ): NegotiationMove {
-  const part = form.partOf(content)
-  const data: Schema = 'data' in part && isObject(part.data) ? part.data : {}
+  const { data } = form.partOf(content) as { readonly data: Schema }
   const { [DECISION]: decision, [TERMS]: others, ...fields } = data
   if (decision === 'accept') return { accept: { offerId } }
   if (decision !== 'propose') return { decline: { offerId } }

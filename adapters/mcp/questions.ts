@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
-import { isA2AError } from '../../machines/protocol/errors.ts'
+import { type A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Part, Task } from '../../machines/protocol/objects.ts'
 import { isInterrupted } from '../../machines/protocol/states.ts'
 import { ANSWER_SCHEMA, QUESTION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -232,14 +232,7 @@ export async function cancelUnlessEnded(runtime: ServedRuntime, id: string, call
 }
 
 /** Why something was refused: its violations, by the fields that a form has. */
-export function reasonOf({
-  violations,
-  message
-}: {
-  readonly violations: readonly { readonly field: string; readonly description: string }[]
-  readonly message: string
-}): string {
-  if (violations.length === 0) return message
+export function reasonOf({ violations }: Pick<A2AError, 'violations'>): string {
   return violations
     .map(({ field, description }) => `${field.replace(/^message\.parts\.?/, '')} ${description}`.trim())
     .join('; ')

@@ -3,7 +3,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { errorFrame, readEnvelope } from '../json-rpc/dispatch.ts'
-import { checkMcpInstalled, COUNTED, mcpSettings, type McpOptions } from './mcp-handler.ts'
+import { COUNTED, mcpSettings, type McpOptions } from './mcp-handler.ts'
 import { AgentOverMcp } from './mcp-server.ts'
 
 /** The two ends of a host's pipe: lines that come in, and lines that go out. */
@@ -23,7 +23,6 @@ export async function serveHost(
   pipe: HostPipe,
   { principal, ...options }: McpOptions & { readonly principal?: string | undefined }
 ): Promise<void> {
-  checkMcpInstalled('taskchart mcp')
   const [sdk, { serveStdio }] = await Promise.all([
     import('@modelcontextprotocol/server'),
     import('@modelcontextprotocol/server/stdio')
@@ -53,9 +52,10 @@ function deliver(runtime: ServedRuntime, line: string, call: CallContext, transp
   const counted = { ...call, bytes }
   if (envelope.kind === 'invalid')
     return transport.writeLine(errorFrame(envelope.id, rejected.answerTo(envelope.error, counted)))
-  const isCounted = envelope.kind !== 'request' || COUNTED.has(envelope.method)
-  const over = isCounted ? undefined : rejected.count(counted)
-  if (over && envelope.kind === 'request') return transport.writeLine(errorFrame(envelope.id, over))
+  if (envelope.kind === 'request' && !COUNTED.has(envelope.method)) {
+    const over = rejected.count(counted)
+    if (over) return transport.writeLine(errorFrame(envelope.id, over))
+  }
   transport.onmessage?.(JSON.parse(line) as JSONRPCMessage)
 }
 

@@ -20,16 +20,17 @@ export interface NoteChange {
   readonly storedMs: number
 }
 
+/** A note in the index of messages by key, whose rows have a message. */
+type NoteRow = DeduplicationKey & { readonly reply: { readonly parts: readonly [{ readonly data: JsonValue }] } }
+
 /** Reads a note; `undefined` if there is none, or if it has expired. It is one read of a row. */
 export async function readNote(
   { store, clock }: OperationServices,
   scope: Scope,
   name: string
 ): Promise<JsonValue | undefined> {
-  const row = await store.readSend(scope, keyOf(name))
-  if (!row || row.expiresAtMs <= clock.now() || !('reply' in row)) return undefined
-  const [part] = row.reply.parts
-  return part && 'data' in part ? part.data : undefined
+  const row = (await store.readSend(scope, keyOf(name))) as NoteRow | undefined
+  return row && row.expiresAtMs > clock.now() ? row.reply.parts[0].data : undefined
 }
 
 /**

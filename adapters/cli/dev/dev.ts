@@ -120,7 +120,7 @@ async function serve(
   const { file, address, db, json, logger, log, legacy, mcp } = settings
   settings.runtimeOptions(module)
   if (legacy) await checkLegacy()
-  if (mcp) checkMcp()
+  if (mcp) checkMcp('--mcp')
   const tested = coverageFile(resolve(cwd, file))
   const testRun = new TestRun(resolve(cwd, file))
   const proofRun = new ProofRun(resolve(cwd, file), file, clock)

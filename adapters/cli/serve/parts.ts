@@ -135,10 +135,10 @@ export async function checkLegacy(): Promise<void> {
   await import('../../legacy/v03.ts').catch(refuseLegacy)
 }
 
-/** Throws CommandError without the SDK of MCP, an optional peer, for `--mcp`. */
-export function checkMcp(check: (taker: string) => void = checkMcpInstalled): void {
+/** Throws CommandError without the SDK of MCP, an optional peer, for `--mcp` or `taskchart mcp`. */
+export function checkMcp(taker: string): void {
   try {
-    check('--mcp')
+    checkMcpInstalled(taker)
   } catch (cause) {
     throw new CommandError((cause as Error).message, { cause })
   }

@@ -87,7 +87,7 @@ async function serve(
   // Before anything is opened.
   const grpc = grpcPort === undefined ? {} : { grpc: await grpcFor({ host, port: grpcPort }) }
   if (legacy) await checkLegacy()
-  if (mcp) checkMcp()
+  if (mcp) checkMcp('--mcp')
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
   const { broken } = opened
   const traced = await registeredTelemetry(logger)

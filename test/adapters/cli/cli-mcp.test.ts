@@ -3,7 +3,6 @@ import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import type { LineInput } from '../../../adapters/cli/command.ts'
 import { divertOutput } from '../../../adapters/cli/process/streams.ts'
-import { checkMcp } from '../../../adapters/cli/serve/parts.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { deferred, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -227,17 +226,6 @@ await t.test('serve and dev speak MCP with --mcp, and print the line for a host'
       await ended
     }
   }
-})
-
-await t.test('--mcp needs the SDK', t => {
-  t.throws(
-    () =>
-      checkMcp(() => {
-        throw new TypeError('--mcp needs the MCP SDK. Install it: npm install @modelcontextprotocol/server')
-      }),
-    { name: 'CommandError', message: /npm install @modelcontextprotocol\/server/ }
-  )
-  t.end()
 })
 
 await t.test('what others print goes to the other stream, until that is undone', t => {
