@@ -1,5 +1,5 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
-import { isObject, type JsonLimits } from '../machines/protocol/codec/json.ts'
+import { isObject, type JsonLimits, type JsonValue } from '../machines/protocol/codec/json.ts'
 import type { Task } from '../machines/protocol/objects.ts'
 import type {
   OperationName,
@@ -23,6 +23,7 @@ import type { Extensions } from './authoring/work-arguments.ts'
 import type { Observation, Observer } from './contexts/observers.ts'
 import type { Cluster } from './operations/cluster.ts'
 import type { KeyEntry } from './operations/keyed-messages.ts'
+import type { NoteChange } from './operations/notes.ts'
 import type { DataToErase } from './operations/tasks.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Ids } from './ports/ids.ts'
@@ -44,7 +45,7 @@ import {
   A_TELEMETRY
 } from './primitives/options.ts'
 import type { Health } from './runtime-metrics.ts'
-import type { Retention } from './store/retention.ts'
+import { retentionWith, type Retention } from './store/retention.ts'
 import type { Scope } from './store/rows.ts'
 import type { Store } from './store/store.ts'
 import type { HistoryReader } from './streams/task-stream.ts'
@@ -232,6 +233,16 @@ export interface ServedRuntime extends Runtime {
    */
   findByKey(name: string, call?: CallContext): Promise<KeyEntry | undefined>
   /**
+   * Reads a note of an adapter: a JSON value by its name, in the scope of the call; `undefined` if there is none. Use it
+   * only for what another operation has given to the caller, because it does not call `authorize`.
+   */
+  readNote(name: string, call: CallContext): Promise<JsonValue | undefined>
+  /**
+   * Writes a note by the writer of its context, if the note still has the value on which the change is based. Gives the
+   * value that is stored then. Does not call `authorize`.
+   */
+  writeNote(change: NoteChange, call: CallContext): Promise<JsonValue>
+  /**
    * Reads what came before a task or an answer: earlier tasks and messages. Use it only for what another operation has
    * given to the caller, because it does not call `authorize`.
    */
@@ -274,6 +285,8 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly versions: readonly NativeVersion[]
   /** The names of `hosts`, with the ports for cards. */
   readonly hosts?: ReadonlyMap<string, number | undefined>
+  /** How long a task is stored after its end, in milliseconds; Infinity for ever. */
+  readonly endedTasksMs: number
   /** Capabilities that are on; operations of the others are refused. */
   readonly capabilities: Capabilities
   readonly limits: Limits
@@ -315,7 +328,16 @@ interface ServedParts extends Pick<
 
 /** The settings of a runtime. Throws TypeError for invalid hosts and origins. */
 export function settingsOf(
-  { agent, authenticate, origins, hosts, publicUrl, telemetry, versions = [PROTOCOL_VERSION] }: RuntimeOptions,
+  {
+    agent,
+    authenticate,
+    origins,
+    hosts,
+    publicUrl,
+    telemetry,
+    retention,
+    versions = [PROTOCOL_VERSION]
+  }: RuntimeOptions,
   { capabilities, limits, logger, clock, extensions, metering, tenants, scheduler, counters }: ServedParts
 ): Settings {
   return {
@@ -327,6 +349,7 @@ export function settingsOf(
     counters,
     extensions: extensions.supported,
     versions: NATIVE_VERSIONS.filter(version => versions.includes(version)),
+    endedTasksMs: retentionWith(retention).endedTasksMs,
     opensTasks: agent.work !== undefined,
     negotiates: agent.negotiate !== undefined,
     hasTenants: tenants.listed !== undefined,

@@ -27,6 +27,7 @@ import type { OperationServices } from './operations/dependencies.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
 import { findByKey } from './operations/keyed-messages.ts'
 import { memberOf } from './operations/member.ts'
+import { readNote, writeNote } from './operations/notes.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
 import { inputModesOf, sendMessage, sendStreamingMessage } from './operations/send-message.ts'
 import { cancelTask, erase, erasureOf, getTask, listTasks, subscribeToTask } from './operations/tasks.ts'
@@ -235,6 +236,9 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
       calls.hideErrors('findByKey', call, () =>
         findByKey(services, calls.check('getTask', { id: name }, call).scope, name)
       ),
+    readNote: (name, call) => calls.hideErrors('readNote', call, () => readNote(services, scopeOf({}, call), name)),
+    writeNote: (change, call) =>
+      calls.hideErrors('writeNote', call, () => writeNote(services, scopeOf({}, call), change, call)),
     readHistory: (call, read) => calls.hideErrors('readHistory', call, () => read(store, scopeOf({}, call))),
     createTaskPushNotificationConfig: (params, call = {}) =>
       calls.answer('createTaskPushNotificationConfig', params, call, createPushConfig),

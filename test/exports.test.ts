@@ -71,6 +71,10 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
       TransitionCount TransitionStore Wake WakeCursor Webhook WebhookNote WebhookProgress WebhookRow
     `
   },
+  './mcp': {
+    values: 'mcpHandler',
+    types: 'McpOptions'
+  },
   './postgres': {
     values: 'postgresStore',
     types: 'PostgresPool'

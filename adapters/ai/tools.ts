@@ -211,6 +211,13 @@ export interface ToolDecision {
   readonly reason?: string
 }
 
+/** The data of a decision, as clients see it: a form with two buttons. Text is an answer too. */
+const DECISION = {
+  type: 'object',
+  properties: { approved: { type: 'boolean' }, reason: { type: 'string' } },
+  required: ['approved']
+}
+
 const ASSENT = /^(?:y|yes|ok|okay|sure|approve|approved|go ahead)\s*[.!]*$/i
 const DENIAL = /^\s*(?:n|no|never|deny|denied|reject|rejected|don['’]t|stop)\b[\s,.;:!-]*(?<reason>[^]*)$/i
 
@@ -231,7 +238,7 @@ export function approval({
         data({ approval: { approvalId, toolName, input: input as JsonValue, ...(reason !== undefined && { reason }) } })
       ]
     },
-    { schema: decisionOn(approvalId) }
+    { schema: decisionOn(approvalId), jsonSchema: DECISION }
   )
 }
 

@@ -22,6 +22,11 @@ export interface Io {
   readonly stdout: Output
   /** Progress, hints and errors. */
   readonly stderr: Output
+  /**
+   * From now on what others print to stdout goes to stderr: the command writes with `write`, until `undo`. Default: only
+   * the command prints.
+   */
+  readonly divertStdout: () => { readonly write: (text: string) => void; readonly undo: () => void }
   /** The lines of stdin, which is not read before the first `ask`. */
   readonly input: LineInput
   /** Whether results, and progress and errors, have colours. */

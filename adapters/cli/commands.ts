@@ -27,6 +27,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./serve/serve.ts')).serveCommand
   },
   {
+    name: 'mcp',
+    summary: 'serve an agent to a host that speaks the Model Context Protocol, over stdin and stdout',
+    load: async () => (await import('./mcp.ts')).mcpCommand
+  },
+  {
     name: 'cluster',
     summary: 'serve an agent by several nodes on this machine, or show the nodes of a database',
     load: async () => (await import('./cluster/cluster.ts')).clusterCommand

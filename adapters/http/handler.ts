@@ -64,7 +64,7 @@ const OPTIONS: OptionKinds<HandlerOptions> = {
 }
 
 /** The answer to a request for a card or page if the agent's URL is unknown. */
-const NOWHERE: RefusedRequest = { status: 421, message: NO_ADDRESS }
+export const NOWHERE: RefusedRequest = { status: 421, message: NO_ADDRESS }
 
 /** The path of the card in A2A before 0.3. */
 const OLD_CARD_PATH = '/.well-known/agent.json'
@@ -193,13 +193,6 @@ function mountedHandler(
   const belowBase = memoizeLast(pathname => pathBelow(base, pathname))
   const addressOf = memoizeLast(url => new URL(url))
 
-  /**
-   * The Host rule for a request of an app: for its URL, which has the host of an absolute target, and for its Host
-   * header.
-   */
-  const mountedRefusal = (address: URL, host: string) =>
-    hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)
-
   const admitted = (
     request: HttpRequest,
     address: URL,
@@ -234,11 +227,7 @@ function mountedHandler(
   const answered = (request: HttpRequest, served: NodeResponse): Promise<Response> | Response => {
     const address = addressOf(request.url)
     const origin = request.headers.get('origin') ?? undefined
-    const host = (served.direct ? undefined : request.headers.get('host')) ?? address.host
-    const refusal =
-      (served.direct ? undefined : mountedRefusal(address, host)) ??
-      originRefusal(origin, host, settings) ??
-      queryRefusal(address.searchParams)
+    const refusal = requestRefusal(request, address, served, settings)
     if (refusal) {
       settings.counters.refused(refusal.status)
       return refusalAnswer(refusal)
@@ -247,6 +236,27 @@ function mountedHandler(
     return admitted(request, address, crossOrigin(origin), served)
   }
   return (request, served = {}) => Promise.resolve(answered(request, served))
+}
+
+/**
+ * The rules for every request: Host, for one of an app for its URL too, which has the host of an absolute target;
+ * Origin; and no credentials in the URL.
+ */
+export function requestRefusal(
+  request: HttpRequest,
+  address: URL,
+  { direct }: NodeResponse,
+  settings: ServedRuntime['settings']
+): RefusedRequest | undefined {
+  const host = (direct ? undefined : request.headers.get('host')) ?? address.host
+  const mountedRefusal = direct
+    ? undefined
+    : (hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings))
+  return (
+    mountedRefusal ??
+    originRefusal(request.headers.get('origin') ?? undefined, host, settings) ??
+    queryRefusal(address.searchParams)
+  )
 }
 
 /**
@@ -265,14 +275,14 @@ const EXPOSED = 'A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authen
 const NO_HEADERS = {}
 
 /** The CORS headers of an answer to an admitted origin. */
-function crossOrigin(origin: string | undefined): Record<string, string> {
+export function crossOrigin(origin: string | undefined): Record<string, string> {
   return origin === undefined
     ? NO_HEADERS
     : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED, Vary: 'Origin' }
 }
 
 /** Answers a CORS preflight request. Credentials are sent in headers, never in cookies. */
-function preflight(origin: string | undefined, { headers }: HttpRequest): Response {
+export function preflight(origin: string | undefined, { headers }: HttpRequest): Response {
   return new LightResponse(null, {
     status: 204,
     headers: {

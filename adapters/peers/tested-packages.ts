@@ -33,6 +33,7 @@ export const TESTED_PACKAGES = {
   '@a2a-js/sdk': { tested: [{ version: '1.3.0' }] },
   '@bufbuild/protobuf': { tested: [{ version: '2.10.2' }, { version: '2.17.0' }] },
   '@grpc/grpc-js': { tested: [{ version: '1.11.0' }, { version: '1.14.7' }] },
+  '@modelcontextprotocol/server': { tested: [{ version: '2.4.0' }] },
   '@opentelemetry/api': {
     tested: [
       { version: '1.9.0', beside: { '@opentelemetry/sdk-trace-base': '2.0.0' } },

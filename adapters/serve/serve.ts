@@ -1,5 +1,6 @@
 import type { Server } from 'node:http'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import {
   checkOptions,
@@ -14,6 +15,7 @@ import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, ADDRESS, checkHost, checkPath, listen, type Address } from '../entry/listen.ts'
 import { cardAndPage, httpHandler, type HandlerOptions } from '../http/handler.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dispatch.ts'
+import { mcpUrlAt, withMcp, type McpOptions } from '../mcp/mcp-handler.ts'
 import { attach, together, type Served } from '../websocket/attach.ts'
 import { type PortBinding, type PortExtension, withExtension } from './port-extension.ts'
 import { type MetricsOptions, serveMetrics } from './serve-metrics.ts'
@@ -37,6 +39,11 @@ export interface ServeOptions extends Address {
   readonly grpc?: PortBinding
   /** Metrics for Prometheus on another port: `{ port: 9464 }`. Default none. */
   readonly metrics?: MetricsOptions
+  /**
+   * The agent over the Model Context Protocol, at `/mcp` below its path and below the path of each tenant: `true`, or
+   * options. It needs `@modelcontextprotocol/server`. Default none.
+   */
+  readonly mcp?: boolean | McpOptions
   /** An inspector of the agent: `inspect()` of `taskchart/inspector`. Default none. */
   readonly inspector?: PortExtension
 }
@@ -50,11 +57,12 @@ const OPTIONS: OptionKinds<ServeOptions> = {
   interfaces: INTERFACES,
   grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'),
   metrics: objectSuchAs('{ port: 9464 }'),
+  mcp: [value => typeof value === 'boolean' || isObject(value), 'true, or options such as { waitMs: 50_000 }'],
   inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives')
 }
 
 /** The options of a port that is opened here, which the server of an app does not have. */
-const OF_OWN_PORT = ['port', 'host', 'http', 'inspector'] as const
+const OF_OWN_PORT = ['port', 'host', 'http', 'mcp', 'inspector'] as const
 
 /**
  * Serves a runtime on one port: JSON-RPC and REST over HTTP, and JSON-RPC over WebSocket. All are at one URL, with the
@@ -100,7 +108,7 @@ export async function serve(given: Runtime, options: ServeOptions = {}): Promise
 /** Serves on the one port, or on the server of the app. */
 async function serveHere(
   runtime: ServedRuntime,
-  { path = '/', http = true, server, dialects = [], interfaces = [], inspector, ...address }: ServeOptions
+  { path = '/', http = true, server, dialects = [], interfaces = [], mcp, inspector, ...address }: ServeOptions
 ): Promise<Served> {
   if (server)
     return attach(runtime, listening(server, runtime), path, { webSocket: true, http: false, dialects, interfaces })
@@ -108,14 +116,20 @@ async function serveHere(
   const answer = http
     ? httpHandler(runtime, { path, dialects, interfaces, webSocket: true })
     : cardAndPage(runtime, { path, ...offer })
-  const own = await listen(address, runtime, withExtension(inspector, answer))
+  const handler = mcp ? withMcp(runtime, path, mcp === true ? {} : mcp, answer) : answer
+  const own = await listen(address, runtime, withExtension(inspector, handler))
   const sockets = attach(runtime, own.server, path, offer, inspector?.tap)
   const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
     await together(sockets, own).close()
     throw error
   })
   const served = together(sockets, closed ? { ...own, close: () => closed().then(() => own.close()) } : own)
-  return http ? { ...served, url: withScheme(served.url, 'http') } : served
+  const url = withScheme(served.url, 'http')
+  return {
+    ...served,
+    ...(http && { url }),
+    ...(mcp && { mcpUrl: mcpUrlAt(url, mcp === true ? {} : mcp) })
+  }
 }
 
 /** The app's server, which must be listening, since its address goes into the card. */

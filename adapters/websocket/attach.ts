@@ -33,6 +33,8 @@ export interface Served {
   readonly url: string
   /** The URL of the metrics, if they are served: `http://127.0.0.1:9464/metrics`. */
   readonly metricsUrl?: string
+  /** The URL for hosts of the Model Context Protocol, if they are served: `http://127.0.0.1:4242/mcp`. */
+  readonly mcpUrl?: string
   /** The interfaces in the card at this URL, for other servers of the same agent. */
   readonly interfaces: readonly AgentInterface[]
   /**

@@ -27,7 +27,7 @@ export interface Tenant {
 export type TenantOptions = Readonly<Record<string, Tenant>>
 
 /** Paths of a server, which are no names of tenants. */
-const RESERVED = ['healthz', 'readyz']
+const RESERVED = ['healthz', 'readyz', 'mcp']
 
 /** The scope that a call names: the tenant is that of its parameters, else that of its URL. */
 export function scopeOf(
@@ -145,8 +145,10 @@ export class Tenants {
 
 function checkTenant(name: string, tenant: Tenant): void {
   const what = `tenants.${name}`
-  if (RESERVED.includes(name))
-    throw new TypeError(`${what} is reserved: /${name} reports the health of a server. Choose another name.`)
+  if (RESERVED.includes(name)) {
+    const use = name === 'mcp' ? 'is where a server speaks MCP' : 'reports the health of a server'
+    throw new TypeError(`${what} is reserved: /${name} ${use}. Choose another name.`)
+  }
   if (typeof tenant !== 'object' || tenant === null) throw new TypeError(`${what} has to be an object, such as {}.`)
   rejectUnknown(tenant, ['members', 'listed', 'limits'], what)
   const { members, listed } = tenant

@@ -24,6 +24,7 @@ import {
   type SavedContext,
   taskTextOf
 } from '../snapshots/snapshot-text.ts'
+import type { SendRow } from '../store/rows.ts'
 import { type Commit, type ContextKey, contextName, NOT_OWNER, type StoredContext } from '../store/store.ts'
 import { workChart } from '../work/chart-work.ts'
 import { isGenerator, runOf, workFunction, workGenerator } from '../work/function-work.ts'
@@ -189,6 +190,15 @@ export class LiveContext implements LiveActors {
     this.#root.send(accepted)
     this.#host.stopThrottling(taskId)
     return undefined
+  }
+
+  /** Writes a row to the index of messages by key, beside the tasks. Resolves when it is committed. */
+  write(row: SendRow): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const { turn } = this.pipeline
+      turn.deduplicationRows = appendItem(turn.deduplicationRows, row)
+      turn.onCommit({ onPublished: () => resolve(), onFailed: reject })
+    })
   }
 
   get #rules(): AcceptRules {

@@ -10,6 +10,7 @@ export const OWNER_CALL_NAMES = [
   'cancel',
   'withdraw',
   'authorized',
+  'note',
   'createPushConfig',
   'deletePushConfig'
 ] as const

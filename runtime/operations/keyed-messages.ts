@@ -192,7 +192,7 @@ export async function sendOnce(
 }
 
 /** Runs messages of the same key one at a time. */
-async function oneAtATime<T>(
+export async function oneAtATime<T>(
   underWay: PendingSends,
   scope: Scope,
   send: DeduplicationKey,

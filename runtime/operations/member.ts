@@ -7,6 +7,7 @@ import type { OwnerCallName, ClusterMember } from './cluster.ts'
 import { AUTHORIZED, type ChangeKind } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 import { fromAddressedKey, WITHDRAW } from './keyed-messages.ts'
+import { NOTE } from './notes.ts'
 import { CREATE_PUSH_CONFIG, DELETE_PUSH_CONFIG } from './push-configs.ts'
 import { routeHere } from './send-message.ts'
 import type { SentMessage, SentOutcome } from './send-on-node.ts'
@@ -17,6 +18,7 @@ const CHANGES: Readonly<Record<Exclude<OwnerCallName, 'send'>, ChangeKind<never,
   cancel: CANCEL,
   withdraw: WITHDRAW,
   authorized: AUTHORIZED,
+  note: NOTE,
   createPushConfig: CREATE_PUSH_CONFIG,
   deletePushConfig: DELETE_PUSH_CONFIG
 }

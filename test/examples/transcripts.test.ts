@@ -74,7 +74,7 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
     const at = options.indexOf('--port')
     const [, port = ''] = at < 0 ? ['', '4242'] : options.splice(at, 2)
     const served = isBehindNode()
-      ? await servedBehindNode(t, file)
+      ? await servedBehindNode(t, file, options.includes('--mcp'))
       : await servedByCommand(t, ['serve', file, ...options, '--port', '0'])
     addresses.set(`http://127.0.0.1:${port}/`, served)
     // An agent that works with this one finds it by that name: HOTEL_URL.
@@ -103,11 +103,11 @@ async function servedByCommand(t: Test, argv: readonly string[]): Promise<string
   return served
 }
 
-async function servedBehindNode(t: Test, file: string): Promise<string> {
+async function servedBehindNode(t: Test, file: string, mcp: boolean): Promise<string> {
   const { agent } = await loadAgent(file, process.cwd())
   const telemetry = await registeredTelemetry(consoleLogger)
   const runtime = createdRuntime({ agent, clock, ...(telemetry && { telemetry: telemetry.telemetry }) })
-  const { url, close } = await serve(runtime, { port: 0 })
+  const { url, close } = await serve(runtime, { port: 0, mcp })
   t.teardown(async () => {
     await close()
     await runtime.close()

@@ -16,6 +16,7 @@ import { acceptUpgrades, type UpgradeHandler } from '../../entry/upgrade-paths.t
 import { httpHandler } from '../../http/handler.ts'
 import { builtPage, Inspector } from '../../inspector/inspector.ts'
 import { loadStately } from '../../inspector/stately.ts'
+import { mcpUrlAt, withMcp } from '../../mcp/mcp-handler.ts'
 import { withExtension } from '../../serve/port-extension.ts'
 import { attach, type Served } from '../../websocket/attach.ts'
 import { refuse } from '../../websocket/handshake.ts'
@@ -27,6 +28,7 @@ import { whenAborted, park, surviveRejections, within } from '../process/process
 import {
   announcement,
   checkLegacy,
+  checkMcp,
   legacyDialects,
   listenError,
   openStore,
@@ -44,7 +46,7 @@ import { ConsoleTaskLog } from './task-log.ts'
 /** `taskchart dev`: serves an agent and reloads it when its files change. */
 export const devCommand: Command = {
   usage:
-    'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE|URL] [--json] [--log text|json]',
+    'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--mcp] [--api-key KEY] [--db FILE|URL] [--json] [--log text|json]',
   details: `Serves the agent of a module as taskchart serve does. A page on the same URL shows its tasks, its charts and what its
 actors do. /stately shows the actors in Stately's inspector. When the module or a file that it imports is saved, it is loaded
 again: tasks are restored as after a restart, and clients reconnect. If the new module does not load, the old one stays,
@@ -115,9 +117,10 @@ async function serve(
   settings: ServeSettings,
   { signal, clock, elapsedMs, cwd, stdout, stderr, colours }: Io
 ): Promise<void> {
-  const { file, address, db, json, logger, log, legacy } = settings
+  const { file, address, db, json, logger, log, legacy, mcp } = settings
   settings.runtimeOptions(module)
   if (legacy) await checkLegacy()
+  if (mcp) checkMcp('--mcp')
   const tested = coverageFile(resolve(cwd, file))
   const testRun = new TestRun(resolve(cwd, file))
   const proofRun = new ProofRun(resolve(cwd, file), file, clock)
@@ -153,12 +156,10 @@ async function serve(
   })
   const unwatch = tested.watch(() => void inspector.cover())
   const { hosts } = served.runtime.settings
-  const places = placesOf(
-    module.agent,
-    acceptedUrl(served.url, hosts),
-    served.interfaces,
-    acceptedUrl(inspector.pageUrl, hosts)
-  )
+  const places = {
+    ...placesOf(module.agent, acceptedUrl(served.url, hosts), served.interfaces, acceptedUrl(inspector.pageUrl, hosts)),
+    ...(mcp && { mcp: acceptedUrl(mcpUrlAt(served.url), hosts) })
+  }
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
   stdout.write(
     json
@@ -208,6 +209,8 @@ const STOP_MS = 200
 export interface DevParts {
   readonly address: Address
   readonly legacy: ServeSettings['legacy']
+  /** Whether the Model Context Protocol is spoken. Default false. */
+  readonly mcp?: boolean
   /** Is not closed by the server. */
   readonly store: Store
   readonly clock: Clock
@@ -272,7 +275,8 @@ export async function serveDev(
   const place = async (release = () => {}) => {
     const dialects = parts.legacy ? await legacyDialects(runtime, parts.legacy) : []
     release()
-    handler = withExtension(inspector, httpHandler(runtime, { dialects, webSocket: true }))
+    const answer = httpHandler(runtime, { dialects, webSocket: true })
+    handler = withExtension(inspector, parts.mcp ? withMcp(runtime, '/', {}, answer) : answer)
     return attach(runtime, own.server, '/', { webSocket: true, http: true, dialects }, inspector.tap)
   }
   const undo = async (cause: unknown) => {

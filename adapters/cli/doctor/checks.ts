@@ -105,6 +105,7 @@ const USES: Readonly<Record<string, string>> = {
   '@a2a-js/sdk': 'gRPC, --legacy, signed cards',
   '@bufbuild/protobuf': 'gRPC',
   '@grpc/grpc-js': 'gRPC',
+  '@modelcontextprotocol/server': 'taskchart mcp, --mcp, taskchart/mcp',
   '@opentelemetry/api': 'traces',
   '@statelyai/inspect': "Stately's inspector",
   '@xstate/graph': 'taskchart test and paths',

@@ -3,7 +3,7 @@ import { EXIT } from '../command.ts'
 import { main } from '../main.ts'
 import { terminalOf } from '../text/terminal.ts'
 import { stopSignal } from './process-events.ts'
-import { lineInput, wholeOutput } from './streams.ts'
+import { divertOutput, lineInput, wholeOutput } from './streams.ts'
 
 const signal = stopSignal(
   process,
@@ -17,8 +17,10 @@ process.stderr.on('error', () => {})
 const { stdin, stdout, stderr, env } = process
 const [terminal, screen] = [stderr, stdout].map(stream => terminalOf(stream, env))
 const input = lineInput(stdin, stderr, () => process.kill(process.pid, 'SIGINT'))
+const output = wholeOutput(stdout, lost)
 const io = {
-  stdout: wholeOutput(stdout, lost),
+  stdout: output,
+  divertStdout: () => divertOutput(stdout, stderr, output),
   stderr,
   input,
   env,

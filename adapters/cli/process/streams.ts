@@ -100,3 +100,21 @@ export function wholeOutput(
     }
   }
 }
+
+/** Lets a stream write to another one, apart from what is written by the result, which is written to its `output`. */
+export function divertOutput(
+  stream: NodeJS.WritableStream,
+  other: NodeJS.WritableStream,
+  output: Output
+): { readonly write: (text: string) => void; readonly undo: () => void } {
+  const own = output === stream ? stream.write.bind(stream) : output.write.bind(output)
+  stream.write = other.write.bind(other)
+  return {
+    write: text => {
+      own(text)
+    },
+    undo: () => {
+      Reflect.deleteProperty(stream, 'write')
+    }
+  }
+}

@@ -16,6 +16,7 @@ import { bindFault } from '../../entry/bind.ts'
 import { withScheme } from '../../entry/interfaces.ts'
 import { PORTS, type Address } from '../../entry/listen.ts'
 import type { Dialect } from '../../json-rpc/dispatch.ts'
+import { checkMcpInstalled } from '../../mcp/mcp-handler.ts'
 import { postgresStore, readPostgres } from '../../postgres/postgres.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
@@ -132,6 +133,15 @@ interface Loaded {
 /** Throws CommandError without the official SDK, an optional peer that translates 0.3 for `--legacy`. */
 export async function checkLegacy(): Promise<void> {
   await import('../../legacy/v03.ts').catch(refuseLegacy)
+}
+
+/** Throws CommandError without the SDK of MCP, an optional peer, for `--mcp` or `taskchart mcp`. */
+export function checkMcp(taker: string): void {
+  try {
+    checkMcpInstalled(taker)
+  } catch (cause) {
+    throw new CommandError((cause as Error).message, { cause })
+  }
 }
 
 /** The older versions of A2A for `--legacy`. Throws CommandError as `checkLegacy` does. */
@@ -272,6 +282,8 @@ export interface Places {
   readonly grpc?: string
   /** The id of the process that serves it. */
   readonly pid: number
+  /** The URL for hosts of the Model Context Protocol, if they are served. */
+  readonly mcp?: string
   /** The URL of the metrics, if they are served. */
   readonly metrics?: string
 }
@@ -293,7 +305,7 @@ export function placesOf({ card }: Agent, http: string, interfaces: readonly Age
 /** The output of `serve` on a terminal: the agent's URLs, a command line to paste, and how to stop it. */
 export function announcement(
   { card }: Agent,
-  { url, http, card: cardUrl, page, pid, grpc, metrics }: Places,
+  { url, http, card: cardUrl, page, pid, grpc, mcp, metrics }: Places,
   needsKey: boolean,
   end = ''
 ): string {
@@ -301,16 +313,25 @@ export function announcement(
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 
   agent  ${url}
-         ${http} for JSON-RPC and REST${grpc === undefined ? '' : `\n         ${grpc} for gRPC`}
+         ${http} for JSON-RPC and REST${grpc === undefined ? '' : `\n         ${grpc} for gRPC`}${mcp === undefined ? '' : `\n         ${mcp} for hosts of MCP`}
   card   ${cardUrl}
   page   ${page}${metrics === undefined ? '' : `\n         ${metrics} for Prometheus`}
 
 Talk to it from another terminal:
 
   ${formatSendCommand({ url: reachable(url), text, out: 'artifacts', needsKey })}
-
+${mcp === undefined ? '' : `\nAdd it to a host, such as Claude Code:\n\n  ${formatHostCommand(card.name, reachable(mcp), needsKey)}\n`}
 ${end}Ctrl-C stops it. Its process id is ${pid}.
 `
+}
+
+/** The line that adds an agent to a host. */
+function formatHostCommand(name: string, url: string, needsKey: boolean): string {
+  const word = name
+    .toLowerCase()
+    .replace(/[^a-z\d]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+  return `claude mcp add --transport http ${word || 'agent'} ${url}${needsKey ? ' --header "Authorization: Bearer KEY"' : ''}`
 }
 
 /** The URL by which this machine reaches a server that listens on all addresses. */

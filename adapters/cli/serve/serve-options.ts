@@ -27,6 +27,7 @@ const OPTIONS = {
   'card-key': { type: 'string' },
   'card-jku': { type: 'string' },
   versions: { type: 'string' },
+  mcp: { type: 'boolean', default: false },
   legacy: { type: 'boolean', default: false },
   'legacy-websocket': { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
@@ -52,6 +53,7 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free po
   --card-key FILE  sign the card with this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
   --card-jku URL  the URL of the public key, written into the signature
   --versions LIST  the versions of A2A: 1.0 (the default), or 1.0,1.1. 1.1 is a draft: what it adds may change
+  --mcp           also speak the Model Context Protocol at /mcp; needs the package @modelcontextprotocol/server. --json gives the URL as mcp
   --legacy        also speak A2A 0.3 and 0.1; needs the package @a2a-js/sdk
   --legacy-websocket  with --legacy: list WebSocket in cards of A2A 0.3 too, which does not define it
   --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
@@ -72,6 +74,8 @@ export interface ServeSettings {
   readonly address: { readonly port: number | undefined; readonly host: string }
   /** The gRPC port; `undefined` for none. */
   readonly grpc: number | undefined
+  /** Whether the Model Context Protocol is spoken. */
+  readonly mcp: boolean
   /** Where metrics are served; `undefined` for nowhere. */
   readonly metrics: Required<MetricsOptions> | undefined
   /** The cards of A2A 0.3; `undefined` if older versions are not served. */
@@ -131,6 +135,7 @@ export async function readServeArguments(
     'card-key': cardKey,
     'card-jku': jku,
     versions,
+    mcp,
     legacy: speaksOlder,
     'legacy-websocket': webSocketInCards,
     db: [db, secondDb] = [],
@@ -190,6 +195,7 @@ export async function readServeArguments(
     address: { port: port === undefined ? undefined : readPort('port', port), host },
     grpc: grpc === undefined ? undefined : readPort('grpc', grpc),
     metrics: metrics === undefined ? undefined : readMetricsAddress(metrics),
+    mcp,
     legacy: speaksOlder ? { webSocketInCards } : undefined,
     db,
     node,

@@ -14,6 +14,7 @@ import { jsonLine } from '../text/terminal.ts'
 import {
   announcement,
   checkLegacy,
+  checkMcp,
   grpcFor,
   listenForNodes,
   legacyDialects,
@@ -28,7 +29,7 @@ import { readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-o
 /** `taskchart serve`: serves the agent of a module until a signal stops it. */
 export const serveCommand: Command = {
   usage:
-    'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
+    'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--mcp] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. An export authenticate identifies callers, and an
 export authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or SIGTERM
 stops the server within 10 seconds: clients are notified, and work may finish its cleanup. A second one stops it at
@@ -69,6 +70,7 @@ async function serve(
   {
     address: { host, port = PORTS[0] },
     legacy,
+    mcp,
     grpc: grpcPort,
     metrics,
     inspect: isInspected,
@@ -85,6 +87,7 @@ async function serve(
   // Before anything is opened.
   const grpc = grpcPort === undefined ? {} : { grpc: await grpcFor({ host, port: grpcPort }) }
   if (legacy) await checkLegacy()
+  if (mcp) checkMcp('--mcp')
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
   const { broken } = opened
   const traced = await registeredTelemetry(logger)
@@ -111,7 +114,7 @@ async function serve(
       .catch(listenError(metrics, { host: '--metrics', port: '--metrics' }))
       .catch(closeAll)
   const inspector = isInspected ? inspectorWith({}) : undefined
-  const served = await listen(runtime, { port, host }, { legacy, ...grpc, inspector }).catch(closeAll)
+  const served = await listen(runtime, { port, host }, { legacy, mcp, ...grpc, inspector }).catch(closeAll)
   const { hosts } = runtime.settings
   const places = {
     ...placesOf(
@@ -120,6 +123,7 @@ async function serve(
       served.interfaces,
       inspector && acceptedUrl(inspector.pageUrl, hosts)
     ),
+    ...(served.mcpUrl !== undefined && { mcp: acceptedUrl(served.mcpUrl, hosts) }),
     ...(measured && { metrics: measured.url })
   }
   // It may have been stopped while it opened.
@@ -137,6 +141,7 @@ async function serve(
 /** The additions to the bindings of A2A 1.0. */
 interface Beside {
   readonly legacy: ServeSettings['legacy']
+  readonly mcp: boolean
   readonly grpc?: PortBinding
   readonly inspector: PortExtension | undefined
 }
@@ -144,10 +149,14 @@ interface Beside {
 async function listen(
   runtime: ServedRuntime,
   address: { readonly port: number; readonly host: string },
-  { legacy, grpc, inspector }: Beside
+  { legacy, mcp, grpc, inspector }: Beside
 ): Promise<Served> {
   const dialects = legacy ? await legacyDialects(runtime, legacy) : []
-  return serveRuntime(runtime, { ...address, dialects, ...(grpc && { grpc }), ...(inspector && { inspector }) }).catch(
-    listenError(address)
-  )
+  return serveRuntime(runtime, {
+    ...address,
+    dialects,
+    mcp,
+    ...(grpc && { grpc }),
+    ...(inspector && { inspector })
+  }).catch(listenError(address))
 }

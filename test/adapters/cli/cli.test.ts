@@ -34,7 +34,7 @@ await t.test('help', async t => {
       t.equal(code, 0)
       t.match(
         stdout,
-        /taskchart serve .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/
+        /taskchart serve .*\n.*taskchart mcp .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/
       )
       t.equal(stderr, '')
     })
@@ -268,6 +268,9 @@ await t.test('a command without a package that it needs begins nothing', async t
     ['pg', ['db', 'copy', database, 'copied.db'], /needs the package pg/],
     ['@a2a-js/sdk', ['serve', 'agent.js', '--legacy', '--db', 'new.db'], /--legacy needs the official SDK/],
     ['@a2a-js/sdk', ['dev', 'agent.js', '--legacy', '--db', 'new.db'], /--legacy needs the official SDK/],
+    ['@modelcontextprotocol/server', ['serve', 'agent.js', '--mcp', '--db', 'new.db'], /--mcp needs the MCP SDK/],
+    ['@modelcontextprotocol/server', ['dev', 'agent.js', '--mcp', '--db', 'new.db'], /--mcp needs the MCP SDK/],
+    ['@modelcontextprotocol/server', ['mcp', 'agent.js', '--db', 'new.db'], /taskchart mcp needs the MCP SDK/],
     ['@grpc/grpc-js', ['serve', 'agent.js', '--grpc', '0', '--db', 'new.db'], /--grpc needs the official SDK and gRPC/],
     ['jose', ['serve', 'agent.js', '--card-key', 'key.pem', '--db', 'new.db'], /npm install @a2a-js\/sdk jose/]
   ] as const) {

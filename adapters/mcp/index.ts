@@ -1,0 +1,1 @@
+export { mcpHandler, type McpOptions } from './mcp-handler.ts'

@@ -1,0 +1,387 @@
+import type { McpHttpHandler } from '@modelcontextprotocol/server'
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { A2AError } from '../../machines/protocol/errors.ts'
+import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
+import type { Runtime } from '../../runtime/index.ts'
+import { onAbort } from '../../runtime/primitives/event-loop.ts'
+import {
+  checkOptions,
+  kindOf,
+  objectSuchAs,
+  TRUE_OR_FALSE,
+  textsSuchAs,
+  textSuchAs,
+  type OptionKinds
+} from '../../runtime/primitives/options.ts'
+import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
+import { authenticateRequest, type RefusedRequest } from '../entry/admission.ts'
+import {
+  errorHeaders,
+  jsonAnswer,
+  LightResponse,
+  refusalAnswer,
+  refusalOf,
+  rpcStatus,
+  shownError
+} from '../entry/answers.ts'
+import { disconnectSignal, type Handler, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
+import { connectionOrigin, originMounted, tenantIn } from '../entry/interfaces.ts'
+import { A_PATH, basePath } from '../entry/listen.ts'
+import { callContextOf, delayRefusal, HttpCall, type RequestHead } from '../http/call.ts'
+import { crossOrigin, NOWHERE, preflight, requestRefusal } from '../http/handler.ts'
+import { bodyOf, codingRefusal, isJson, wrongType } from '../http/parameters.ts'
+import { notAllowed } from '../http/rest.ts'
+import { errorFrame, readEnvelope, type Envelope, type RequestId } from '../json-rpc/dispatch.ts'
+import { plainParameters, traceParameters } from '../json-rpc/service-parameters.ts'
+import { checkPackages } from '../peers/installed-packages.ts'
+import { AgentOverMcp, type McpSettings } from './mcp-server.ts'
+import { isBearer, metadataPath, resourceMetadata, withMetadata } from './resource-metadata.ts'
+import type { ToolAnnotations } from './tools.ts'
+
+/** Options of an agent over MCP. */
+export interface McpOptions {
+  /** The path of the endpoint; for `serve`, below the path of the agent. Default `/mcp`. */
+  readonly path?: string
+  /** The URL of the endpoint, if it differs from the one that the handler sees. Default: `mcp` below `publicUrl`. */
+  readonly url?: string
+  /**
+   * How long a call waits for its task, in milliseconds, if its client knows no tasks; then it gets the state. Default
+   * 50,000, because many hosts end a call after 60 seconds.
+   */
+  readonly waitMs?: number
+  /**
+   * What a user's no to a question becomes: `message`, or `cancel` of the task. Default: a message if the question takes
+   * one, else cancel.
+   */
+  readonly declined?: 'message' | 'cancel'
+  /**
+   * What becomes of the task of a call whose client disconnects before it has the task's id. Default `cancel`, since
+   * nobody could ever read it.
+   */
+  readonly closed?: 'cancel' | 'keep'
+  /** Whether forms have texts and choices only, for hosts that show no numbers. Default false. */
+  readonly plainForms?: boolean
+  /** Hints for hosts about tools, by the ids of skills, such as `{ weather: { readOnlyHint: true } }`. Default none. */
+  readonly annotations?: Readonly<Record<string, ToolAnnotations>>
+  /** The issuers of access tokens, for the metadata of the resource. Default: those in the card's security schemes. */
+  readonly authorizationServers?: readonly string[]
+  /** The scopes that a client should ask for. Default: those in the card's security schemes. */
+  readonly scopes?: readonly string[]
+}
+
+/** The kinds of the options. */
+const OPTIONS: OptionKinds<McpOptions> = {
+  path: A_PATH,
+  url: textSuchAs("'https://agent.example/mcp'"),
+  waitMs: [value => typeof value === 'number' && value >= 0 && value < 2 ** 31, 'milliseconds such as 50_000'],
+  declined: [value => value === 'message' || value === 'cancel', "'message' or 'cancel'"],
+  closed: [value => value === 'cancel' || value === 'keep', "'cancel' or 'keep'"],
+  plainForms: TRUE_OR_FALSE,
+  annotations: objectSuchAs('{ weather: { readOnlyHint: true } }'),
+  authorizationServers: textsSuchAs("['https://login.example']"),
+  scopes: textsSuchAs("['tasks']")
+}
+
+/** The path of the endpoint. */
+const DEFAULT_PATH = '/mcp'
+
+/** The package that serves MCP. */
+const PACKAGE = '@modelcontextprotocol/server'
+
+/** How long a call waits for its task, in milliseconds. */
+const WAIT_MS = 50_000
+
+/** Methods that reach an operation of the runtime, which counts them. */
+export const COUNTED: ReadonlySet<string> = new Set([
+  'tools/call',
+  'tasks/get',
+  'tasks/update',
+  'tasks/cancel',
+  'resources/read'
+])
+
+/** The settings of an agent over MCP, with their defaults. */
+export function mcpSettings(options: McpOptions): McpSettings {
+  const { waitMs = WAIT_MS, closed = 'cancel', plainForms = false, annotations = {}, declined } = options
+  return { waitMs, closed, plainForms, annotations, declined }
+}
+
+/** Throws TypeError for an unknown option, and for one of another kind. */
+export function checkMcpOptions(options: unknown, taker: string): asserts options is McpOptions {
+  if (!isObject(options))
+    throw new TypeError(`${taker} takes options such as { waitMs: 50_000 }, not ${kindOf(options)}.`)
+  checkOptions(options, OPTIONS, taker, `${taker}(runtime, { waitMs: 50_000 })`)
+}
+
+/** Throws TypeError if the package that serves MCP is not installed, or known to fail. */
+export function checkMcpInstalled(taker: string): void {
+  try {
+    import.meta.resolve(PACKAGE)
+  } catch (cause) {
+    throw new TypeError(`${taker} needs the MCP SDK. Install it: npm install ${PACKAGE}`, { cause })
+  }
+  checkPackages([PACKAGE])
+}
+
+/**
+ * An agent over MCP as one fetch handler: the tools of 2026-07-28, with the extension for tasks, and on the same path
+ * the versions from 2025-06-18 on that begin with `initialize`. Other servers use it through an adapter. `serve` has it
+ * beside the other bindings, with the option `mcp`. The first request loads the SDK. Throws TypeError if
+ * `@modelcontextprotocol/server` is not installed, and for an unknown option.
+ */
+export function mcpHandler(given: Runtime, options: McpOptions = {}): Handler {
+  const runtime = servedRuntime(given, 'mcpHandler')
+  checkMcpOptions(options, 'mcpHandler')
+  return endpointOf(runtime, options, 'mcpHandler').answer
+}
+
+/** A handler that answers requests over MCP, below the path of an agent, and passes on all others. */
+export function withMcp(runtime: ServedRuntime, agentPath: string, options: McpOptions, other: Handler): Handler {
+  checkMcpOptions(options, 'serve({ mcp })')
+  const path = `${basePath(agentPath)}${options.path ?? DEFAULT_PATH}`
+  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })')
+  return (request, served) => (isAt(new URL(request.url).pathname) ? answer : other)(request, served)
+}
+
+/** The URL of the endpoint of an agent at a URL. */
+export function mcpUrlAt(agentUrl: string, { path = DEFAULT_PATH }: McpOptions = {}): string {
+  return `${agentUrl.replace(/\/$/, '')}${path}`
+}
+
+/** An endpoint: whether a path belongs to it, and its handler. */
+interface Endpoint {
+  readonly isAt: (pathname: string) => boolean
+  readonly answer: Handler
+}
+
+function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string): Endpoint {
+  checkMcpInstalled(taker)
+  const { settings } = runtime
+  const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants)
+  let loaded: Promise<McpHttpHandler> | undefined
+  const load = () => (loaded ??= loadSdk(runtime, mcpSettings(options)))
+
+  /** The path that a path of metadata describes. Only what asks for bearer tokens has metadata. */
+  const described = (pathname: string) => (isBearer(settings.challenge) ? paths.describedBy(pathname) : undefined)
+
+  /** The URL of the endpoint that a request is for; `undefined` if it cannot be known. */
+  const urlOf = (address: URL, { direct }: NodeResponse, path: string): string | undefined => {
+    const { publicUrl, hosts } = settings
+    const own = options.url ?? (publicUrl === undefined ? undefined : `${publicUrl.replace(/\/$/, '')}${paths.leaf}`)
+    if (own !== undefined) return path === paths.path ? own : own.replace(/\/[^/]*$/, paths.below(path))
+    const origin = direct ? connectionOrigin(address.hostname, direct.socket, hosts) : originMounted(address, hosts)
+    return origin === undefined ? undefined : `${origin}${path}`
+  }
+
+  const refuse = (refusal: RefusedRequest, headers: RequestHead['headers']) => {
+    settings.counters.refused(refusal.status)
+    return refusalAnswer(refusal, headers)
+  }
+
+  const metadata = (address: URL, served: NodeResponse, path: string, headers: RequestHead['headers']) => {
+    const url = urlOf(address, served, path)
+    if (url === undefined) return refuse(NOWHERE, headers)
+    const body = JSON.stringify(resourceMetadata(url, runtime.agentCard([]), options))
+    return new LightResponse(body, { headers: { 'Content-Type': 'application/json', ...headers } })
+  }
+
+  const answer = async (request: HttpRequest, served: NodeResponse = {}): Promise<Response> => {
+    const address = new URL(request.url)
+    const refusal = requestRefusal(request, address, served, settings)
+    if (refusal) return refuse(refusal, {})
+    const origin = request.headers.get('origin') ?? undefined
+    if (request.method === 'OPTIONS') return preflight(origin, request)
+    const headers = crossOrigin(origin)
+    const path = described(address.pathname)
+    if (path !== undefined)
+      return request.method === 'GET' || request.method === 'HEAD'
+        ? metadata(address, served, path, headers)
+        : notAllowed(['GET', 'HEAD'], headers)
+    const place = paths.find(address.pathname)
+    if (!place) return refuse({ status: 404, message: `MCP is at ${paths.path}.` }, headers)
+    if (request.method !== 'POST') return notAllowed(['POST', 'OPTIONS'], headers)
+    const authenticated = await authenticateRequest(() => Object.fromEntries(request.headers), settings)
+    if (authenticated.refusal)
+      return refuse(withMetadata(authenticated.refusal, urlOf(address, served, address.pathname), options), headers)
+    const { principal } = authenticated
+    const head: RequestHead = {
+      path: address.pathname,
+      query: address.searchParams,
+      parameters: plainParameters(PROTOCOL_VERSION),
+      headers,
+      interfaces: []
+    }
+    const call = new HttpCall(
+      settings,
+      request,
+      served,
+      head,
+      { principal, pathTenant: place.tenant, traced: undefined },
+      place.tenant
+    )
+    const full = principal && served.direct?.claim?.(settings.ownerOf(principal, place.tenant))
+    const wrong =
+      full ??
+      codingRefusal(request) ??
+      (isJson(request) ? undefined : { status: 415, message: wrongType(request).message })
+    if (wrong) {
+      const over = settings.rejected.count({
+        tenant: place.tenant,
+        principal: principal?.id,
+        claims: principal?.claims
+      })
+      await delayRefusal(over, settings)
+      return refuse(over ? refusalOf(over) : (full ?? bareRefusal(wrong)), headers)
+    }
+    try {
+      return await answerRpc(call, await readBody(call))
+    } finally {
+      call.space?.end()
+    }
+  }
+
+  const readBody = async (call: HttpCall): Promise<Envelope> => {
+    try {
+      return readEnvelope(await bodyOf(call, settings.limits.messageBytes), settings.jsonLimits)
+    } catch (error) {
+      return { kind: 'invalid', id: null, error: shownError(error) }
+    }
+  }
+
+  const answerRpc = async (call: HttpCall, envelope: Envelope): Promise<Response> => {
+    const context = contextOf(runtime, call, envelope)
+    const { headers } = call
+    if (envelope.kind === 'invalid') {
+      const error = settings.rejected.answerTo(envelope.error, context)
+      await delayRefusal(error, settings)
+      return errorAnswer(envelope.id, error, headers)
+    }
+    const isCounted = envelope.kind === 'request' && COUNTED.has(envelope.method)
+    const over = isCounted ? undefined : settings.rejected.count(context)
+    if (over) {
+      await delayRefusal(over, settings)
+      return errorAnswer(envelope.kind === 'request' ? envelope.id : null, over, headers)
+    }
+    if (envelope.kind === 'response') return new LightResponse(null, { status: 202, headers })
+    let failure: A2AError | undefined
+    const gone = new AbortController()
+    const stop = onAbort(goneSignal(call), () => gone.abort())
+    const request = new Request(call.request.url, {
+      method: 'POST',
+      headers: Array.from(call.request.headers),
+      signal: gone.signal
+    })
+    const { method, params } = envelope
+    const message = { jsonrpc: '2.0', method, ...(params !== undefined && { params }) }
+    const extra: SdkExtra = { call: context, onError: error => (failure = error) }
+    const answered = await (
+      await load()
+    ).fetch(request, {
+      parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
+      authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
+    })
+    const isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
+    if (!isStream) stop()
+    if (failure) await delayRefusal(failure, settings)
+    return withHeaders(answered, headers, failure, isStream)
+  }
+  return { isAt: pathname => paths.find(pathname) !== undefined || described(pathname) !== undefined, answer }
+}
+
+/** The parts of a request that the SDK passes on to the factory of its server. */
+interface SdkExtra {
+  readonly call: CallContext
+  readonly onError: (error: A2AError) => void
+}
+
+async function loadSdk(runtime: ServedRuntime, settings: McpSettings): Promise<McpHttpHandler> {
+  const sdk = await import('@modelcontextprotocol/server')
+  const agent = new AgentOverMcp(runtime, sdk, settings)
+  return sdk.createMcpHandler(({ era, authInfo }) =>
+    agent.serverFor({ era, ...(authInfo?.extra as unknown as SdkExtra) })
+  )
+}
+
+/** The context of a call, in the trace that its request names. */
+function contextOf({ settings: { telemetry } }: ServedRuntime, call: HttpCall, envelope: Envelope): CallContext {
+  const context = callContextOf(call)
+  if (!telemetry || envelope.kind !== 'request') return { ...context, binding: 'MCP' }
+  const { _meta } = envelope.params
+  const meta = isObject(_meta) ? _meta : {}
+  const fields = {
+    get: (name: string) => (typeof meta[name] === 'string' ? meta[name] : call.request.headers.get(name))
+  }
+  return { ...context, ...traceParameters(telemetry, fields, 'MCP') }
+}
+
+function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
+  return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
+}
+
+/** The answer to a request that does not reach the SDK. */
+function errorAnswer(id: RequestId | null, error: A2AError, headers: RequestHead['headers']): Response {
+  const status = rpcStatus(error)
+  return jsonAnswer(errorFrame(id, error), { ...headers, ...errorHeaders(error) }, status === 200 ? 400 : status)
+}
+
+/** A refusal without the code of A2A, which is none of MCP's. */
+function bareRefusal({ status, message, headers }: RefusedRequest): RefusedRequest {
+  return { status, message, ...(headers && { headers }) }
+}
+
+/** An answer of the SDK with the headers of every answer, and with the status of its error. */
+function withHeaders(
+  answer: Response,
+  own: RequestHead['headers'],
+  failure: A2AError | undefined,
+  isStream: boolean
+): Response {
+  const headers = new Headers(answer.headers)
+  const more = {
+    ...own,
+    ...(failure && errorHeaders(failure)),
+    // Proxies such as nginx pass events on at once.
+    ...(isStream && { 'X-Accel-Buffering': 'no' })
+  }
+  for (const [name, value] of Object.entries(more)) headers.set(name, value)
+  const status =
+    failure && answer.status === 200 && !isStream && failure.code !== 'Forbidden' ? rpcStatus(failure) : answer.status
+  return new Response(answer.body, { status, headers })
+}
+
+/** The paths of an endpoint: its own, one for each tenant, and those of its metadata. */
+class McpPaths {
+  readonly path: string
+  /** Its last segment, with a slash. */
+  readonly leaf: string
+  readonly #folder: string
+  readonly #hasTenants: boolean
+
+  constructor(path: string, hasTenants: boolean) {
+    this.path = basePath(path)
+    this.leaf = this.path.slice(this.path.lastIndexOf('/'))
+    this.#folder = this.path.slice(0, this.path.length - this.leaf.length)
+    this.#hasTenants = hasTenants
+  }
+
+  /** The tenant of a path of this endpoint; `undefined` for another path. */
+  find(pathname: string): { readonly tenant: string | undefined } | undefined {
+    const path = basePath(pathname)
+    if (path === this.path) return { tenant: undefined }
+    if (!this.#hasTenants || !path.startsWith(`${this.#folder}/`) || !path.endsWith(this.leaf)) return undefined
+    const tenant = tenantIn(path.slice(this.#folder.length, path.length - this.leaf.length))
+    return tenant === undefined ? undefined : { tenant }
+  }
+
+  /** A path of this endpoint, without its folder. */
+  below(path: string): string {
+    return path.slice(this.#folder.length)
+  }
+
+  /** The path that a path of metadata describes, if that is one of this endpoint. */
+  describedBy(pathname: string): string | undefined {
+    const path = metadataPath(pathname)
+    return path !== undefined && this.find(path) ? basePath(path) : undefined
+  }
+}

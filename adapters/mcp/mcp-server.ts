@@ -1,0 +1,252 @@
+import type * as McpModule from '@modelcontextprotocol/server'
+import type { Server, ServerContext } from '@modelcontextprotocol/server'
+import * as z from 'zod'
+import type { AgentCard } from '../../machines/protocol/card.ts'
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
+import type { CallContext } from '../../runtime/access/call-context.ts'
+import type { ServedRuntime } from '../../runtime/runtime-options.ts'
+import { ARTIFACT_TEMPLATE, artifactIn, resourceContents } from './content.ts'
+import { cancelUnlessEnded, NO_TASK, Questions, type Abilities, type ElicitationOptions } from './questions.ts'
+import { StateSeal } from './sealed-state.ts'
+import { TaskViews } from './task-view.ts'
+import { ToolCalls, type McpCaller, type ToolOptions } from './tool-calls.ts'
+import { FOLLOW_UP_TOOL } from './tools.ts'
+
+/** The functions of the SDK that serve. It is loaded when it is needed. */
+export type McpSdk = Pick<
+  typeof McpModule,
+  'Server' | 'ProtocolError' | 'MissingRequiredClientCapabilityError' | 'ResourceNotFoundError'
+>
+
+/** Options of an agent over MCP, on any transport. */
+export type McpSettings = ElicitationOptions & ToolOptions
+
+/** One request or connection of a client. */
+export interface McpConnection {
+  /** `modern`: 2026-07-28. `legacy`: a version that begins with `initialize`. */
+  readonly era: 'modern' | 'legacy'
+  readonly call: CallContext
+  /** Called with the error of a request, before the client gets it. */
+  readonly onError?: ((error: A2AError) => void) | undefined
+}
+
+/** The extension for tasks. */
+const TASKS = 'io.modelcontextprotocol/tasks'
+/** Where a request of 2026-07-28 has what its client can do. */
+const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
+
+/** The interfaces in a card of which only the skills are read. */
+const HERE = [{ url: 'mcp', protocolBinding: 'MCP', protocolVersion: '2026-07-28' }]
+
+/** The longest instructions that hosts read. */
+const LONGEST_INSTRUCTIONS = 2000
+/** Questions that one call of an older client may ask its user. */
+const MOST_ROUNDS = 1000
+/** How long an older client's user may take. The client ends the call earlier. */
+const ROUND_MS = 24 * 60 * 60 * 1000
+
+/** How long clients keep lists, in milliseconds. They depend on the caller. */
+const CACHE = { ttlMs: 60_000, cacheScope: 'private' as const }
+
+const TASK_PARAMS = z.looseObject({ taskId: z.string().min(1) })
+
+/** An agent as an MCP server: its skills as tools, its tasks as tasks. It has no state of its own. */
+export class AgentOverMcp {
+  readonly #runtime: ServedRuntime
+  readonly #sdk: McpSdk
+  readonly #calls: ToolCalls
+  readonly #questions: Questions
+  readonly #views: TaskViews
+
+  constructor(runtime: ServedRuntime, sdk: McpSdk, settings: McpSettings) {
+    this.#runtime = runtime
+    this.#sdk = sdk
+    this.#questions = new Questions(runtime, settings)
+    this.#views = new TaskViews(runtime, this.#questions)
+    const services = { runtime, questions: this.#questions, views: this.#views, seal: new StateSeal(runtime) }
+    this.#calls = new ToolCalls(services, settings)
+  }
+
+  /** A server of the SDK for one request, or for one connection over stdio. */
+  async serverFor(connection: McpConnection): Promise<Server> {
+    const { era, call } = connection
+    const card = await this.#cardFor(call)
+    const hasTasks = era === 'modern' && this.#runtime.settings.opensTasks
+    const { name, version, description, documentationUrl } = card
+    const server = new this.#sdk.Server(
+      { name, version, ...(documentationUrl !== undefined && { websiteUrl: documentationUrl }) },
+      {
+        capabilities: { tools: {}, resources: {}, ...(hasTasks && { extensions: { [TASKS]: {} } }) },
+        ...(description !== '' && { instructions: description.slice(0, LONGEST_INSTRUCTIONS) }),
+        cacheHints: {
+          'tools/list': CACHE,
+          'resources/list': CACHE,
+          'resources/templates/list': CACHE,
+          'server/discover': CACHE
+        },
+        inputRequired: { maxRounds: MOST_ROUNDS, roundTimeoutMs: ROUND_MS }
+      }
+    )
+    this.#addTools(server, card, connection)
+    this.#addResources(server, connection)
+    if (hasTasks) this.#addTasks(server, connection)
+    return server
+  }
+
+  #addTools(server: Server, card: AgentCard, connection: McpConnection): void {
+    server.setRequestHandler('tools/list', () => ({
+      tools: [...this.#calls.toolsOf(card).map(({ listed }) => listed), FOLLOW_UP_TOOL].map(tool => ({ ...tool }))
+    }))
+    server.setRequestHandler('tools/call', ({ params }, ctx) =>
+      this.#run(connection, async () => {
+        const state: unknown = ctx.mcpReq.requestState()
+        const outcome = await this.#calls.run(
+          {
+            name: params.name,
+            arguments: params.arguments ?? {},
+            state: typeof state === 'string' ? state : undefined,
+            responses: ctx.mcpReq.inputResponses ?? {},
+            onProgress: progressTo(ctx)
+          },
+          card,
+          this.#callerOf(server, connection, ctx)
+        )
+        return { ...outcome } as never
+      })
+    )
+  }
+
+  #addResources(server: Server, connection: McpConnection): void {
+    server.setRequestHandler('resources/list', () => ({ resources: [] }))
+    server.setRequestHandler('resources/templates/list', () => ({
+      resourceTemplates: [{ name: 'artifact', title: 'A result of a task', uriTemplate: ARTIFACT_TEMPLATE }]
+    }))
+    server.setRequestHandler('resources/read', ({ params: { uri } }, ctx) =>
+      this.#run(connection, async () => {
+        const { call } = this.#callerOf(server, connection, ctx)
+        const named = artifactIn(uri)
+        const task =
+          named && (await this.#runtime.getTask({ id: named.taskId, historyLength: 0 }, call).catch(unlessUnknown))
+        const artifact = task?.artifacts?.find(({ artifactId }) => artifactId === named?.artifactId)
+        if (!artifact) throw new this.#sdk.ResourceNotFoundError(uri)
+        return { contents: resourceContents(uri, artifact) as never, ttlMs: 0, cacheScope: 'private' as const }
+      })
+    )
+  }
+
+  #addTasks(server: Server, connection: McpConnection): void {
+    const handle = (method: string, run: (taskId: string, caller: McpCaller, ctx: ServerContext) => Promise<object>) =>
+      server.setRequestHandler(method, { params: TASK_PARAMS }, ({ taskId }, ctx) =>
+        this.#run(connection, async () => {
+          const caller = this.#callerOf(server, connection, ctx)
+          if (!caller.abilities.tasks) throw this.#tasksMissing(caller)
+          return { ...(await run(taskId, caller, ctx)) }
+        })
+      )
+    handle('tasks/get', async (taskId, { call, abilities }) =>
+      this.#views.answerOf(await this.#runtime.getTask({ id: taskId, historyLength: 0 }, call), abilities, call)
+    )
+    handle('tasks/update', async (taskId, { call, abilities }, ctx) => {
+      const responses = ctx.mcpReq.inputResponses
+      if (!responses)
+        throw this.#runtime.settings.rejected.answerTo(
+          new A2AError('InvalidParams', 'inputResponses must be an object: the responses by their keys.'),
+          call
+        )
+      const task = await this.#runtime.getTask({ id: taskId, historyLength: 0 }, call)
+      const question = await this.#questions.openOf(task, call)
+      if (question && Object.hasOwn(responses, question.key))
+        await this.#questions.answer(question, responses[question.key], abilities, call)
+      return { resultType: 'complete' }
+    })
+    handle('tasks/cancel', async (taskId, { call }) => {
+      await cancelUnlessEnded(this.#runtime, taskId, call)
+      return { resultType: 'complete' }
+    })
+  }
+
+  #tasksMissing({ call }: McpCaller): Error {
+    const required = { requiredCapabilities: { extensions: { [TASKS]: {} } } }
+    return (
+      this.#runtime.settings.rejected.count(call) ??
+      new this.#sdk.MissingRequiredClientCapabilityError(required, `This method needs the extension ${TASKS}.`)
+    )
+  }
+
+  /** Runs a handler. Errors of the runtime become those of MCP; others are logged, and tell the client nothing. */
+  async #run<T>({ onError }: McpConnection, run: () => Promise<T>): Promise<T> {
+    try {
+      return await run()
+    } catch (error) {
+      if (error instanceof this.#sdk.ProtocolError) throw error
+      if (!isA2AError(error)) this.#runtime.settings.logger.error('a request over MCP failed', { error })
+      const shown = isA2AError(error) ? error : new A2AError('InternalError')
+      onError?.(shown)
+      throw this.#protocolErrorOf(shown)
+    }
+  }
+
+  /** The numbers of A2A are never those of MCP. Foreign, removed and unknown tasks look alike. */
+  #protocolErrorOf(error: A2AError): Error {
+    const { code, metadata, violations } = error
+    const isOwn = ERRORS[code].code > -32000 || ERRORS[code].code <= -32600
+    const message = code === 'TaskNotFound' ? NO_TASK : error.message
+    const data = {
+      ...(violations.length > 0 && { violations }),
+      ...(metadata['reason'] !== undefined && { reason: metadata['reason'] })
+    }
+    return new this.#sdk.ProtocolError(
+      ERRORS[isOwn ? code : 'InvalidParams'].code,
+      message,
+      Object.keys(data).length > 0 ? data : undefined
+    )
+  }
+
+  #callerOf(server: Server, { era, call }: McpConnection, { mcpReq }: ServerContext): McpCaller {
+    const signal = call.signal ? AbortSignal.any([call.signal, mcpReq.signal]) : mcpReq.signal
+    // The SDK keeps what an older client has declared for its connection.
+    const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope }
+    const declared = era === 'modern' ? envelope[CAPABILITIES] : server.getClientCapabilities()
+    return { call: { ...call, signal }, abilities: abilitiesOf(declared, era) }
+  }
+
+  /** The card for a caller: the extended one if it has authenticated, and there is one for it. */
+  async #cardFor(call: CallContext): Promise<AgentCard> {
+    const { capabilities } = this.#runtime.settings
+    const publicCard = () => this.#runtime.agentCard([], call.tenant)
+    if (call.principal === undefined || !capabilities.extendedAgentCard) return publicCard()
+    return this.#runtime.getExtendedAgentCard({}, { ...call, interfaces: HERE }).catch(publicCard)
+  }
+}
+
+/** What a client has declared that it can do. */
+function abilitiesOf(declared: unknown, era: McpConnection['era']): Abilities {
+  const { extensions, elicitation } = isObject(declared) ? declared : {}
+  const { form, url } = isObject(elicitation) ? elicitation : {}
+  return {
+    tasks: era === 'modern' && isObject(extensions) && isObject(extensions[TASKS]),
+    // Without any mode, forms are meant.
+    form: isObject(elicitation) && (form !== undefined || url === undefined),
+    url: url !== undefined
+  }
+}
+
+/** Sends the progress of a call to a client that has given a token for it. */
+function progressTo({ mcpReq }: ServerContext): ((words: string) => void) | undefined {
+  const progressToken = mcpReq._meta?.progressToken
+  if (progressToken === undefined) return undefined
+  let progress = 0
+  return message => {
+    progress += 1
+    void mcpReq
+      .notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
+      .catch(() => {})
+  }
+}
+
+/** An unknown task has no artifacts. */
+function unlessUnknown(error: unknown): undefined {
+  if (isA2AError(error) && error.code === 'TaskNotFound') return undefined
+  throw error
+}

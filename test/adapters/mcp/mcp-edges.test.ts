@@ -1,0 +1,235 @@
+import { Socket } from 'node:net'
+import t from 'tap'
+import { z } from 'zod'
+import { mcpHandler } from '../../../adapters/mcp/index.ts'
+import { serveHost } from '../../../adapters/mcp/stdio.ts'
+import { elicitedForm } from '../../../adapters/mcp/form.ts'
+import { serve } from '../../../adapters/serve/serve.ts'
+import {
+  A2AError,
+  authRequired,
+  data,
+  inputRequired,
+  progress,
+  reply,
+  text,
+  textOf,
+  type WorkFunction
+} from '../../../runtime/index.ts'
+import { answerOf, mcpPeer, openedTask, questionIn, textsIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
+import { start, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { servedMcp, sized } from '../../fixtures/servers/mcp-agent.ts'
+
+const round = ({ result }: McpAnswer, key: string, response: unknown) => ({
+  requestState: result['requestState'],
+  inputResponses: { [key]: response }
+})
+
+await t.test('a call whose answers are refused five times ends with the reason', async t => {
+  const { as } = servedMcp(t, { work: sized })
+  const peer = as({ form: true })
+  let asked = await peer.call('coffee')
+  for (let i = 0; i < 5; i += 1)
+    asked = await peer.call('coffee', undefined, round(asked, questionIn(asked).key, { action: 'accept' }))
+  t.match(asked.result, {
+    isError: true,
+    content: [{ text: /^The task was canceled: 5 answers were refused, the last one because: size / }]
+  })
+})
+
+await t.test('after an authorization the next question is asked, and a form stands in for a URL', async t => {
+  const work: WorkFunction = async ({ ask }) => {
+    await ask(authRequired({ parts: [text('Log in.'), { url: 'https://login.example/' }] }))
+    return { artifact: textOf(await ask(inputRequired('And now?'))) }
+  }
+  const { as, runtime } = servedMcp(t, { work })
+  const peer = as({ url: true, form: true })
+  const first = await peer.call('coffee')
+  const waiting = peer.call('coffee', undefined, round(first, questionIn(first).key, { action: 'accept' }))
+  const [task] = (await runtime.listTasks({})).tasks
+  await runtime.authorized(task?.id ?? '', 'token')
+  const second = await waiting
+  t.equal(questionIn(second).params['message'], 'And now?')
+  t.match(
+    textsIn(
+      await peer.call(
+        'coffee',
+        undefined,
+        round(second, questionIn(second).key, { action: 'accept', content: { answer: 'go' } })
+      )
+    ),
+    ['go', /completed/]
+  )
+  const forms = as({ form: true })
+  const asked = await forms.call('coffee')
+  const { key } = questionIn(asked)
+  const again = await forms.call('coffee', undefined, round(asked, key, { action: 'accept', content: { answer: '' } }))
+  t.equal(questionIn(again).key, key, 'no words are no answer')
+  const urls = as({ url: true })
+  const other = await urls.call('coffee')
+  t.match((await urls.call('coffee', undefined, round(other, questionIn(other).key, { action: 'decline' }))).result, {
+    isError: true,
+    content: [{ text: /^The task was canceled\./ }]
+  })
+})
+
+await t.test('a response that is none is ignored, and what the runtime says of an answer is passed on', async t => {
+  const { peer, runtime } = servedMcp(t, { work: sized })
+  const taskId = openedTask(await peer.call('coffee'))
+  await until(async () => (await peer.rpc('tasks/get', { taskId })).result['status'] === 'input_required')
+  const { key } = questionIn(await peer.rpc('tasks/get', { taskId }))
+  const update = (response: unknown) => peer.rpc('tasks/update', { taskId, inputResponses: { [key]: response } })
+  for (const response of [5, null, { action: 'maybe' }, { method: 'x', result: {} }])
+    t.match((await update(response)).result, { resultType: 'complete' })
+  const { sendMessage, cancelTask } = runtime
+  const failing = (reason: Error) => Object.assign(runtime, { sendMessage: () => Promise.reject(reason) })
+  failing(new A2AError('UnsupportedOperation'))
+  t.match((await update({ action: 'accept', content: {} })).result, { resultType: 'complete' }, 'the task has moved on')
+  failing(new A2AError('Overloaded', 'Later.'))
+  t.match(await update({ action: 'accept', content: {} }), { status: 503, error: { message: 'Later.' } })
+  failing(new Error('broken'))
+  t.match((await update({ action: 'accept', content: {} })).error, { code: -32603 })
+  Object.assign(runtime, { sendMessage, cancelTask: () => Promise.reject(new A2AError('Overloaded', 'Later.')) })
+  t.match(await peer.rpc('tasks/cancel', { taskId }), { status: 503 })
+  Object.assign(runtime, { cancelTask })
+  t.equal(questionIn(await peer.rpc('tasks/get', { taskId })).key, key, 'the question is as it was')
+})
+
+await t.test('arguments may be missing, refer to other tasks, and carry data', async t => {
+  const seen: unknown[] = []
+  const work: WorkFunction = ({ message }) => {
+    seen.push([message.parts, message.referenceTaskIds])
+  }
+  const { as } = servedMcp(t, { work })
+  const peer = as({})
+  const first = openedTask(await peer.call('coffee'))
+  t.match((await peer.rpc('tools/call', { name: 'coffee' })).result, { isError: true })
+  await peer.call('coffee', { message: 'more', data: { x: 1 }, referenceTaskIds: [first] })
+  t.strictSame(seen, [
+    [[{ text: 'go' }], undefined],
+    [[{ text: 'more' }, { data: { x: 1 } }], [first]]
+  ])
+  const { as: valued } = servedMcp(t, { input: z.string(), work: ({ input }) => ({ artifact: String(input) }) })
+  t.match(textsIn(await valued({}).call('coffee', { input: 'tea' })), ['tea', /completed/])
+  t.match((await valued({}).call('coffee', {})).result, { isError: true })
+})
+
+await t.test('a long status is cut, a file of a message is a resource, a typed link keeps its type', async t => {
+  const long = servedMcp(t, {
+    work: async ({ emit }) => {
+      emit(progress('x'.repeat(2000)))
+      await new Promise(() => {})
+    }
+  })
+  const taskId = openedTask(await long.peer.call('coffee'))
+  await until(
+    async () => (await long.peer.rpc('tasks/get', { taskId })).result['statusMessage'] === `${'x'.repeat(1000)}…`
+  )
+  const parts = [
+    { raw: 'AQI=', mediaType: 'application/zip' },
+    { url: 'https://files.example/a.pdf', mediaType: 'application/pdf', filename: 'a.pdf' }
+  ]
+  const { peer } = servedMcp(t, { negotiate: () => reply({ parts }) })
+  t.match((await peer.call('coffee')).result['content'], [
+    { type: 'resource', resource: { uri: 'taskchart://message', blob: 'AQI=', mimeType: 'application/zip' } },
+    { type: 'resource_link', uri: 'https://files.example/a.pdf', name: 'a.pdf', mimeType: 'application/pdf' },
+    { text: /^contextId: / }
+  ])
+})
+
+await t.test('a question of data alone is its JSON, and small metadata of a task goes along', async t => {
+  const { peer, as } = servedMcp(t, {
+    work: async ({ ask }) => ({
+      message: textOf(await ask(inputRequired({ parts: [data({ seats: [1, 2] })] }))),
+      metadata: {}
+    })
+  })
+  const taskId = openedTask(await peer.call('coffee'))
+  await until(async () => (await peer.rpc('tasks/get', { taskId })).result['status'] === 'input_required')
+  t.equal(questionIn(await peer.rpc('tasks/get', { taskId })).params['message'], '{"seats":[1,2]}')
+  t.match(textsIn(await as({}).call('task_followup', { taskId })), [
+    '{"seats":[1,2]}',
+    /Call task_followup with taskId and message\./
+  ])
+})
+
+await t.test('a refusal of a read is no unknown resource', async t => {
+  const { peer } = servedMcp(t, { work: sized }, { authorize: ({ operation }) => operation !== 'getTask' })
+  const read = await peer.rpc('resources/read', { uri: 'taskchart://tasks/x/artifacts/y' })
+  t.match(read.error, { code: -31403 })
+})
+
+await t.test('a form takes alternatives of constants, and no others', t => {
+  const fields = {
+    a: { oneOf: [{ const: 'x' }, { const: 'y' }] },
+    b: { anyOf: [true] },
+    c: { anyOf: [true, { const: 1 }] }
+  }
+  t.match(elicitedForm({ type: 'object', properties: fields }).schema.properties, {
+    a: { enum: ['x', 'y'] },
+    b: { description: /As JSON/ },
+    c: { description: /As JSON/ }
+  })
+  t.end()
+})
+
+await t.test('a served agent says where its metadata is, and refuses a caller over its share', async t => {
+  const authenticate = () => undefined
+  const { runtime } = start(
+    t,
+    { card: { name: 'Barista', documentationUrl: 'https://docs.example/' }, work: sized },
+    { authenticate }
+  )
+  const served = await serve(runtime, { port: 0, mcp: true })
+  t.teardown(() => served.close())
+  const refused = await fetch(served.mcpUrl ?? '', { method: 'POST', body: '{}' })
+  const place = `${new URL(served.url).origin}/.well-known/oauth-protected-resource/mcp`
+  t.equal(refused.headers.get('www-authenticate'), `Bearer resource_metadata="${place}"`)
+  t.match(await (await fetch(place)).json(), { resource: served.mcpUrl })
+  const open = start(t, { work: sized }, { authenticate: () => ({ id: 'anna' }) })
+  const direct = {
+    socket: new Socket(),
+    response: undefined as never,
+    claim: () => ({ status: 503, message: 'You have too many pending requests.' })
+  }
+  const request = new Request('http://127.0.0.1:4242/mcp', { method: 'POST', body: '{}' })
+  const full = await answerOf(await mcpHandler(open.runtime)(request, { direct }))
+  t.match(full, { status: 503, text: /too many pending requests/ })
+})
+
+await t.test('a request belongs to the trace that it names', async t => {
+  const seen: unknown[] = []
+  const span = { carrier: {}, set: () => {}, fail: () => {}, end: () => {}, within: <T>(run: () => T) => run() }
+  const telemetry = {
+    fields: ['traceparent'],
+    begin: ({ name, parent, attributes }: { name: string; parent?: unknown; attributes?: unknown }) => {
+      if (name === 'GetTask') seen.push([parent, JSON.stringify(attributes)])
+      return span
+    }
+  }
+  const { runtime } = start(t, { card: { name: 'Barista' }, work: sized }, { telemetry: telemetry as never })
+  const handler = mcpHandler(runtime)
+  const traceparent = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`
+  await mcpPeer(handler, { tasks: true, meta: { traceparent } }).rpc('tasks/get', { taskId: 'x' })
+  await mcpPeer(handler, { tasks: true, headers: { traceparent } }).rpc('tasks/get', { taskId: 'x' })
+  t.match(seen, [
+    [{ traceparent }, /MCP/],
+    [{ traceparent }, /MCP/]
+  ])
+  const bare = new Request('http://127.0.0.1:4242/mcp', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+    body: '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  })
+  t.equal((await handler(bare)).status, 200)
+})
+
+await t.test('the messages of a host count for its quota too', async t => {
+  const { runtime } = start(t, { work: sized }, { limits: { perPrincipal: { requestsPerMinute: 1 } } })
+  const written: string[] = []
+  async function* lines() {
+    for (let id = 1; id <= 12; id += 1) yield JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })
+  }
+  await serveHost(runtime, { lines: lines(), write: line => void written.push(line) }, { principal: 'anna' })
+  t.match(written.join('\n'), /"code":-31429/)
+})
