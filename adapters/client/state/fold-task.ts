@@ -71,7 +71,7 @@ function withArtifact(task: Task, update: TaskArtifactUpdateEvent): Task {
   const { artifacts = [] } = task
   const place = artifacts.findIndex(({ artifactId }) => artifactId === chunk.artifactId)
   const known = artifacts[place]
-  const artifact = numbered(known && append ? appended(known, chunk) : chunk, known, update)
+  const artifact = withGenerations(known && append ? appended(known, chunk) : chunk, known, update)
   const reliability = metadata[RELIABILITY_EXTENSION]
   return {
     ...withGeneration(task, generation),
@@ -91,7 +91,7 @@ function withGeneration(task: Task, generation: string | undefined): Task {
  * An artifact with its generations in 1.1, after an event: the first one that has it, and the one that completes it. A
  * chunk that appends leaves it open unless it is the last.
  */
-function numbered(
+function withGenerations(
   artifact: Artifact,
   known: Artifact | undefined,
   { artifact: chunk, append = false, lastChunk = false, generation }: TaskArtifactUpdateEvent

@@ -98,7 +98,7 @@ function nextService(service: ServiceDefinition, { sdk, wire }: Peers): ServiceD
     const fields = read(bytes)
     const [message] = allBytes(fields, 1)
     const [status] = allBytes(fields, 2)
-    return defined({
+    return definedMembers({
       message: message && taskJson(5, message).history?.[0],
       status: status && taskJson(3, status).status,
       generation: numberIn(fields, 3)
@@ -107,12 +107,12 @@ function nextService(service: ServiceDefinition, { sdk, wire }: Peers): ServiceD
   const addToArtifact = (artifact: Holder | undefined, bytes: Uint8Array | undefined) => {
     if (!artifact || !bytes) return
     const fields = read(bytes)
-    add(artifact, { startGeneration: numberIn(fields, 7), endGeneration: numberIn(fields, 8) })
+    addMembers(artifact, { startGeneration: numberIn(fields, 7), endGeneration: numberIn(fields, 8) })
   }
   const addToTask = <Task extends DecodedTask>(task: Task, bytes: Uint8Array): Task => {
     const fields = read(bytes)
     const timeline = allBytes(fields, 8).map(entryOf)
-    add(task, { generation: numberIn(fields, 7), timeline: timeline.length > 0 ? timeline : undefined })
+    addMembers(task, { generation: numberIn(fields, 7), timeline: timeline.length > 0 ? timeline : undefined })
     const artifacts = allBytes(fields, 4)
     for (const [index, artifact] of task.artifacts.entries()) addToArtifact(artifact, artifacts[index])
     return task
@@ -121,10 +121,10 @@ function nextService(service: ServiceDefinition, { sdk, wire }: Peers): ServiceD
     const fields = read(bytes)
     const content = (field: number) => allBytes(fields, field).at(-1) as Uint8Array
     if (payload?.$case === 'task') addToTask(payload.value, content(1))
-    if (payload?.$case === 'statusUpdate') add(payload.value, { generation: numberIn(read(content(3)), 5) })
+    if (payload?.$case === 'statusUpdate') addMembers(payload.value, { generation: numberIn(read(content(3)), 5) })
     if (payload?.$case === 'artifactUpdate') {
       const update = read(content(4))
-      add(payload.value, { generation: numberIn(update, 7) })
+      addMembers(payload.value, { generation: numberIn(update, 7) })
       addToArtifact(payload.value.artifact, allBytes(update, 3).at(-1))
     }
   }
@@ -168,12 +168,12 @@ function numberIn(fields: Fields, field: number): string | undefined {
   return typeof value === 'bigint' ? String(value) : undefined
 }
 
-function defined(members: object): object {
+function definedMembers(members: object): object {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
 
-function add(holder: Holder, members: object): void {
-  holder.metadata = { ...holder.metadata, [ADDED]: defined(members) }
+function addMembers(holder: Holder, members: object): void {
+  holder.metadata = { ...holder.metadata, [ADDED]: definedMembers(members) }
 }
 
 /** An answer or an event in wire JSON, with the added members in their places. */
@@ -181,21 +181,21 @@ function withAdded(answer: unknown): unknown {
   const { task, tasks, statusUpdate, artifactUpdate } = answer as Record<string, unknown>
   if (isObject(task)) return { task: taskWithAdded(task) }
   if (Array.isArray(tasks)) return { ...(answer as object), tasks: tasks.map(taskWithAdded) }
-  if (isObject(statusUpdate)) return { statusUpdate: placed(statusUpdate) }
+  if (isObject(statusUpdate)) return { statusUpdate: withAddedMembers(statusUpdate) }
   if (isObject(artifactUpdate)) {
-    const { artifact, ...others } = placed(artifactUpdate) as { readonly artifact?: object }
-    return { artifactUpdate: { ...others, ...(artifact && { artifact: placed(artifact) }) } }
+    const { artifact, ...others } = withAddedMembers(artifactUpdate) as { readonly artifact?: object }
+    return { artifactUpdate: { ...others, ...(artifact && { artifact: withAddedMembers(artifact) }) } }
   }
   return taskWithAdded(answer as object)
 }
 
 function taskWithAdded(task: object): object {
-  const { artifacts, ...others } = placed(task) as { readonly artifacts?: readonly object[] }
-  return { ...others, ...(artifacts && { artifacts: artifacts.map(placed) }) }
+  const { artifacts, ...others } = withAddedMembers(task) as { readonly artifacts?: readonly object[] }
+  return { ...others, ...(artifacts && { artifacts: artifacts.map(withAddedMembers) }) }
 }
 
 /** An object with its added members. */
-function placed(holder: object): object {
+function withAddedMembers(holder: object): object {
   const { metadata = {}, ...others } = holder as { readonly metadata?: Record<string, unknown> }
   const { [ADDED]: added, ...own } = metadata
   return { ...others, ...(added as object), ...(Object.keys(own).length > 0 && { metadata: own }) }
