@@ -14,7 +14,7 @@ import { serve } from 'taskchart/http'
 import { z } from 'zod'
 
 /** Bytes of gzip that a page may load. */
-const MOST = { WEBSOCKET: 27_000, JSONRPC: 30_000 }
+const MOST = { WEBSOCKET: 29_000, JSONRPC: 32_000 }
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(path => existsSync(path))
 const [clone, example] = process.argv.slice(2)
 const { chromium } = createRequire(join(clone, 'package.json'))('playwright-core')

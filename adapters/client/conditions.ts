@@ -3,7 +3,7 @@ import type { Calls } from './calls.ts'
 import { type ParameterOptions, type RequestFrame, serviceParametersOf } from './requests.ts'
 
 /** The conditions that 1.1 has as members of requests. */
-interface ConditionalParams {
+export interface ConditionalParams {
   readonly currentGeneration?: string
   readonly configuration?: { readonly ifGenerationMatch?: string }
 }
@@ -41,12 +41,6 @@ const MEMBERS: ReadonlyMap<string, Member> = new Map([
   ['SendMessage', REQUIRED],
   ['SendStreamingMessage', REQUIRED]
 ])
-
-/** Whether a call has conditions, as options or as members of its request. */
-export function hasConditions(method: string, params: object, options: ParameterOptions): boolean {
-  const { currentGeneration, ifGenerationMatch } = options
-  return (currentGeneration ?? ifGenerationMatch ?? MEMBERS.get(method)?.read(params)) !== undefined
-}
 
 /**
  * The frame of a call with conditions. They are members of a request of 1.1, else service parameters of the reliability

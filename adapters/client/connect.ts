@@ -17,7 +17,7 @@ import {
 import type { NativeVersion } from '../../machines/protocol/versions.ts'
 import type { CallOptions, AgentClient } from './agent-client.ts'
 import { cardLimitsWith } from './card/card-limits.ts'
-import { conditionalFrame, hasConditions } from './conditions.ts'
+import type { ConditionalParams } from './conditions.ts'
 import { explainRefusal } from './credentials.ts'
 import { CurrentAgent, type OpenAgent, openAgentConnection, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
@@ -43,8 +43,8 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const current = new CurrentAgent(await openAgentConnection(url, options))
   const frameOf = (method: string, given: object, own: ParameterOptions, { calls, tenant }: OpenAgent) => {
     const params = withTenant(given, tenant)
-    return hasConditions(method, params, own)
-      ? conditionalFrame({ method, params }, own, calls)
+    return hasConditions(params, own)
+      ? import('./conditions.ts').then(({ conditionalFrame }) => conditionalFrame({ method, params }, own, calls))
       : { method, params, parameters: serviceParametersOf(own) }
   }
   const call = (method: string, params: object, { signal, ...own }: CallOptions = {}) =>
@@ -109,6 +109,14 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     on: (state, listener) => current.on(state, listener),
     close: () => current.close()
   }
+}
+
+/** Whether a call has conditions, as options or as members of its request. What places them is loaded then. */
+function hasConditions(
+  { currentGeneration: awaited, configuration }: ConditionalParams,
+  { currentGeneration = awaited, ifGenerationMatch = configuration?.ifGenerationMatch }: ParameterOptions
+): boolean {
+  return (currentGeneration ?? ifGenerationMatch) !== undefined
 }
 
 export { offerIn } from '../../machines/protocol/negotiation.ts'

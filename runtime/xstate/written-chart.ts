@@ -107,6 +107,8 @@ export interface WrittenActor {
   readonly hasOwnId: boolean
   /** The name of its logic; none if that is written inline. */
   readonly src: string | undefined
+  /** The name of its logic in a stored snapshot, also of logic that is written inline. */
+  readonly storedSrc: string
   /** All that its state says of it, with its input, and its logic if that is written inline. */
   readonly written: unknown
   readonly onDone: readonly WrittenTransition[]
@@ -199,6 +201,7 @@ function connect(state: Draft, node: AnyStateNode, at: (node: AnyStateNode) => W
       id,
       hasOwnId: !isMadeUp(id),
       src: isMadeUp(src as string) ? undefined : (src as string),
+      storedSrc: src as string,
       written: invoked[i],
       onDone: on(doneType(id)),
       onError: on(errorType(id)),

@@ -334,6 +334,16 @@ async function answersIn10(t: Test, versions: readonly NativeVersion[]): Promise
     await ask('GetTask', { id: 'nobody' })
     await ask('SendMessage', message({ taskId: id }))
   }
+  const metadata = new grpcJs.Metadata()
+  metadata.set('a2a-version', '1.0')
+  const events = client.makeServerStreamRequest(
+    '/lf.a2a.v1.A2AService/SendStreamingMessage',
+    codecs['SendMessage'] as never,
+    base64,
+    message(),
+    metadata
+  )
+  for await (const event of events) answers.push(String(event))
   for (const path of ['/message:stream', '/tasks/id-1:subscribe', '/live']) await post(path, message())
   await rpc('SendStreamingMessage', message())
   await rpc('SendLiveMessage', {})

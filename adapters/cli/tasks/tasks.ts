@@ -76,7 +76,7 @@ Of ls:
                   one document: A2A's ListTasksResponse
 
 Of show and cancel:
-  --json          the task as one line of JSON; show adds an array of its webhooks, if it has any:
+  --json          the task as one line of JSON; show adds an array of its webhooks:
                   { id, host, version, generation, told, tries, dueAtMs?, failure?, end? }
   --output json, -o json
                   one document: the task as A2A has it

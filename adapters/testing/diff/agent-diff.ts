@@ -70,7 +70,7 @@ export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
         : `the local modules ${[...modules.after.others.keys()].join(', ')}`
     ],
     notSeen: [
-      `packages (${[...new Set([...modules.before.packages, ...modules.after.packages])].join(', ') || 'none'})`,
+      packagesText([...modules.before.packages, ...modules.after.packages]),
       'values that functions close over',
       'the environment'
     ],
@@ -81,6 +81,10 @@ export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
     return { ...shared, charts }
   }
   return { ...shared, charts: [], work: workVerdict(works, modules, changes) }
+}
+
+function packagesText(names: readonly string[]): string {
+  return names.length === 0 ? 'packages' : `packages (${[...new Set(names)].toSorted().join(', ')})`
 }
 
 function chartDiff(chart: string, before: AnyStateMachine, after: AnyStateMachine, around: Surroundings): ChartDiff {

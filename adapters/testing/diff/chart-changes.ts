@@ -6,7 +6,15 @@ import type {
 } from '../../../runtime/xstate/written-chart.ts'
 import { actionName, eventName, guardName } from '../../drawing/chart-parts.ts'
 import type { DifferenceMarks } from '../../drawing/merged-chart.ts'
-import { answerFormOf, type ChartParts, type CodePart, nameOf, pathOf } from './chart-parts.ts'
+import {
+  answerFormOf,
+  answerFormText,
+  type ChartParts,
+  type CodePart,
+  nameOf,
+  pathOf,
+  type StateParts
+} from './chart-parts.ts'
 
 /** A difference between two charts, or between the agents around them. */
 export interface Change {
@@ -122,12 +130,13 @@ class Comparison {
       })
     }
     differs('state', 'its type', one.type, other.type)
-    differs(
-      'state',
-      'its initial state',
-      keysOf(one.initial.map(state => this.#pairs.get(state) ?? state)),
-      keysOf(other.initial)
-    )
+    if (one.type === other.type)
+      differs(
+        'state',
+        'its initial state',
+        keysOf(one.initial.map(state => this.#pairs.get(state) ?? state)),
+        keysOf(other.initial)
+      )
     differs('question', 'its tags', listOf(one.tags), listOf(other.tags))
     differs('question', 'the form of its answer', formOf(one), formOf(other))
     differs('question', 'its prompt', textOf(one.meta?.['prompt']), textOf(other.meta?.['prompt']))
@@ -278,11 +287,13 @@ class Comparison {
   /** Code that is written inline. */
   #compareInline(): void {
     for (const [one, other] of this.#pairs) {
-      const [before, after] = [this.#before.states.get(pathOf(one)), this.#after.states.get(pathOf(other))]
-      const inlineOf = (parts: typeof before) =>
-        [...(parts?.active.code ?? []), ...(parts?.entry.code ?? [])].filter(({ isNamed }) => !isNamed)
-      for (const part of inlineOf(before)) {
-        const same = inlineOf(after).find(({ kind, name }) => kind === part.kind && name === part.name)
+      const inlineOf = ({ states }: ChartParts, state: WrittenState) => {
+        const { active, entry } = states.get(pathOf(state)) as StateParts
+        return [...active.code, ...entry.code].filter(({ isNamed }) => !isNamed)
+      }
+      const after = inlineOf(this.#after, other)
+      for (const part of inlineOf(this.#before, one)) {
+        const same = after.find(({ kind, name }) => kind === part.kind && name === part.name)
         if (!same || same.code.text === part.code.text) continue
         this.#marks.changed.add(other.id)
         this.#compareCode(part, same)
@@ -348,8 +359,7 @@ function listOf(names: readonly string[]): string {
 
 function formOf(state: WrittenState): string {
   const form = answerFormOf(state)
-  if (!form) return 'none'
-  return form.schema ? JSON.stringify(form.schema) : form.hasSchema ? 'a schema without JSON' : 'any'
+  return form ? answerFormText(form) : 'none'
 }
 
 function textOf(words: unknown): string {

@@ -113,6 +113,13 @@ export function answerFormOf({ tags, meta = {} }: WrittenState): AnswerForm | un
   return { type, schema: publishedSchema(meta), hasSchema: meta['schema'] !== undefined }
 }
 
+/** The form of an answer, in words. */
+export function answerFormText({ type, schema, hasSchema }: AnswerForm): string {
+  const { $schema: _, ...shown } = schema ?? {}
+  const form = schema ? JSON.stringify(shown) : hasSchema ? 'a schema without JSON' : 'any answer'
+  return type === 'auth-required' ? `${form}, out of band` : form
+}
+
 class StateReader {
   readonly #root: WrittenState
   readonly #output: unknown
@@ -154,6 +161,8 @@ class StateReader {
       tags,
       answerFormOf(state),
       type === 'parallel' ? states.map(({ key }) => key) : states.length > 0,
+      // A history state is never active, and leads to its siblings.
+      states.map(child => child.history && [child.key, child.history, child.initial.map(pathOf)]).filter(Boolean),
       this.#value('question', `the prompt of ${at}`, prompt),
       this.#value('question', `the schema of ${at}`, schema),
       this.#value('question', `the meta of ${at}`, data),

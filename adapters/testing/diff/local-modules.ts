@@ -184,11 +184,10 @@ function canEnd({ kind, text }: Token): boolean {
 
 function statementOf(tokens: readonly Token[]): Statement {
   const text = joinedTokens(tokens)
-  const start = tokens.findIndex(token => !BEFORE_DECLARATION.has(token.text))
-  const [keyword, name] = tokens.slice(start)
+  const [keyword = '', name = ''] = tokens.flatMap(({ text }) => (BEFORE_DECLARATION.has(text) ? [] : [text]))
   const mentions = mentionedNames(text)
   // A pattern declares several names, and any other statement may change all that it mentions.
-  const isPlain = keyword !== undefined && DECLARES.has(keyword.text) && !['{', '['].includes(name?.text ?? '')
+  const isPlain = DECLARES.has(keyword) && !['{', '['].includes(name)
   return { names: isPlain ? topNames(tokens) : mentions, mentions, text }
 }
 

@@ -85,7 +85,7 @@ export function tokensOf(source: string): Token[] | undefined {
         continue
       }
     }
-    const [sign = first] = SIGN.exec(rest) ?? []
+    const [sign] = SIGN.exec(rest) as RegExpExecArray
     // An escape in a name.
     if (sign === '\\') return undefined
     if (sign === '}' && open.at(-1)?.sign === 'template') {

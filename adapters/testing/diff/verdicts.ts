@@ -3,7 +3,16 @@ import type { ChartConfiguration } from '../../../runtime/work-port.ts'
 import { isMachine, isWithin, misfit, type PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
 import { eventName, guardName } from '../../drawing/chart-parts.ts'
-import { answerFormOf, type ChartParts, type CodePart, type Decisive, nameOf, pathOf } from './chart-parts.ts'
+import {
+  answerFormOf,
+  answerFormText,
+  type ChartParts,
+  type CodePart,
+  type Decisive,
+  nameOf,
+  pathOf,
+  type StateParts
+} from './chart-parts.ts'
 import { reachOf, StaleTimers, ChartWalk, type WalkNode } from './walk.ts'
 
 /**
@@ -65,12 +74,20 @@ export interface Surroundings {
   /** Whether what code reads of its own module differs; what, as a clause. */
   readonly readsOtherwise: (before: CodePart, after: CodePart) => string | undefined
 }
+/** The maximum number of configurations that are followed. */
+const MOST_CONFIGURATIONS = 20_000
+
 /** Compares two charts in every configuration that stored tasks of the first can be in. */
-export function verdictsOn(before: ChartParts, after: ChartParts, around: Surroundings): ConfigurationVerdict[] {
-  const old = new ChartWalk(before, () => true)
+export function verdictsOn(
+  before: ChartParts,
+  after: ChartParts,
+  around: Surroundings,
+  most = MOST_CONFIGURATIONS
+): ConfigurationVerdict[] {
+  const old = new ChartWalk(before, () => true, most)
   const starts = old.begin()
   const stays = new StaleTimers(before, around.isSameVersion)
-  const next = new ChartWalk(after, (transition, configuration) => stays.mayHappen(transition, configuration.stale))
+  const next = new ChartWalk(after, (transition, { stale }) => stays.mayHappen(transition, stale), most)
   const judge = new Judge({ before, after, old, next, around, starts })
   if (starts.length === 0) return [UNFOLLOWED]
   return old.nodes.filter(({ configuration }) => !configuration.isDone).map(node => judge.verdictOn(node))
@@ -129,10 +146,10 @@ class Judge {
     const { configuration } = node
     const { around, before, after, old, next, starts } = this.#given
     const reach = reachOf([node, ...(around.mayRestart ? starts : [])], old)
-    const entered = around.mayRestart ? reach.states : reach.entered
+    const paths = around.mayRestart ? [...before.states.keys()] : undefined
     const found = [
-      ...[...reach.states].flatMap(path => this.#active.get(path) ?? []),
-      ...[...entered].flatMap(path => this.#entry.get(path) ?? [])
+      ...Array.from(paths ?? reach.states, path => this.#active.get(path) as Differences),
+      ...Array.from(paths ?? reach.entered, path => this.#entry.get(path) as Differences)
     ]
     const code = [
       ...found.flatMap(({ code }) => code),
@@ -175,7 +192,7 @@ class Judge {
       }
     if (reach.endings.size > 0 && now.endings.size === 0) return { ...result, verdict: 'never ends' }
     if (form !== undefined) return { ...result, verdict: 'other answer' }
-    if (differs.length > 0) return { ...result, verdict: 'otherwise' }
+    if (differs.length + endings.added.length + endings.removed.length > 0) return { ...result, verdict: 'otherwise' }
     return { ...result, verdict: depends.length > 0 ? 'depends' : 'same' }
   }
 
@@ -220,7 +237,7 @@ class Judge {
     const { old, before } = this.#given
     const actors = before.machine.implementations.actors as Readonly<Record<string, AnyActorLogic | undefined>>
     const invoked = old.statesIn(configuration).flatMap(({ invoke }) => invoke)
-    const children = invoked.map(({ id, src = '' }): [string, { src: unknown; snapshot: PersistedSnapshot }] => {
+    const children = invoked.map(({ id, storedSrc: src }): [string, { src: unknown; snapshot: PersistedSnapshot }] => {
       const logic = actors[src]
       const snapshot = logic && isMachine(logic) ? { status: 'done', value: {} } : { status: 'active' }
       return [id, { src, snapshot }]
@@ -245,7 +262,7 @@ class Judge {
       const now = answerFormOf(other.state)
       if (!now) return `${nameOf(state)} no longer asks`
       if (JSON.stringify(form) !== JSON.stringify(now))
-        return `${nameOf(state)} asks for another form: ${formText(form)} before, ${formText(now)} now`
+        return `${nameOf(state)} asks for another form: ${answerFormText(form)} before, ${answerFormText(now)} now`
     }
     return undefined
   }
@@ -254,7 +271,9 @@ class Judge {
   #timerChanges(configuration: ChartConfiguration): string[] {
     const { old, after, around } = this.#given
     return old.statesIn(configuration).flatMap(state => {
-      const now = after.states.get(pathOf(state))?.state.transitions.filter(({ member }) => member === 'after') ?? []
+      // All states of a configuration that is restored are there.
+      const { state: other } = after.states.get(pathOf(state)) as StateParts
+      const now = other.transitions.filter(({ member }) => member === 'after')
       const timers = state.transitions.filter(({ member }) => member === 'after')
       const events = new Set(timers.map(({ event }) => event))
       if (around.isSameVersion) {
@@ -292,12 +311,6 @@ function without(all: ReadonlySet<string>, others: ReadonlySet<string>): string[
 
 function overlaps(some: ReadonlySet<string>, others: ReadonlySet<string>): boolean {
   return [...some].some(one => others.has(one))
-}
-
-function formText({ type, schema, hasSchema }: NonNullable<ReturnType<typeof answerFormOf>>): string {
-  const { $schema: _, ...shown } = schema ?? {}
-  const form = schema ? JSON.stringify(shown) : hasSchema ? 'a schema without JSON' : 'any answer'
-  return type === 'auth-required' ? `${form}, out of band` : form
 }
 
 /** Where a guard decides: `asking on message.received: serving if it holds, else refused`. */

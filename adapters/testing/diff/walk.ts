@@ -3,8 +3,6 @@ import { type ChartConfiguration, SkeletonChart, UNNAMED } from '../../../runtim
 import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
 import { type ChartParts, nameOf, pathOf } from './chart-parts.ts'
 
-/** The maximum number of configurations that are followed. */
-const MOST_CONFIGURATIONS = 20_000
 /** A configuration, and since when its states are active. */
 interface Place {
   readonly configuration: ChartConfiguration
@@ -34,9 +32,16 @@ export class ChartWalk {
   readonly #byId: ReadonlyMap<string, WrittenState>
   readonly #known = new Map<string, WalkNode>()
   readonly #mayHappen: (transition: WrittenTransition, place: Place) => boolean
+  readonly #most: number
   #followed = 0
 
-  constructor({ chart }: ChartParts, mayHappen: (transition: WrittenTransition, place: Place) => boolean) {
+  /** `most`: the maximum number of configurations that are followed. */
+  constructor(
+    { chart }: ChartParts,
+    mayHappen: (transition: WrittenTransition, place: Place) => boolean,
+    most: number
+  ) {
+    this.#most = most
     this.skeleton = new SkeletonChart(chart)
     this.#byId = new Map(chart.states.map(state => [state.id, state]))
     this.#mayHappen = mayHappen
@@ -86,7 +91,7 @@ export class ChartWalk {
     for (; this.#followed < this.nodes.length; this.#followed += 1) {
       const node = this.nodes[this.#followed] as WalkNode
       if (node.configuration.isDone) continue
-      if (this.nodes.length > MOST_CONFIGURATIONS) node.isCut = true
+      if (this.nodes.length > this.#most) node.isCut = true
       else for (const event of this.#eventsAt(node)) this.#take(node, event)
     }
   }
@@ -167,6 +172,8 @@ export function reachOf(
     }
   }
   const entered = new Set(Array.from(enteredIds, id => walk.pathAt(id)))
+  // A state may be left in the step in which it is entered.
+  for (const path of entered) states.add(path)
   return { states, entered, endings, isCut }
 }
 /** The endings of a task in a configuration: a final state, or an actor whose failure nothing handles. */

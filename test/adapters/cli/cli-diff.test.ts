@@ -144,6 +144,40 @@ await t.test('of functions it says whether anything has changed, and that the jo
   )
 })
 
+await t.test('long sources are cut, and histories, endings and parents are shown', async t => {
+  const chart = (guard: string, more: string, inner: string) => `
+import { defineAgent, setupWork } from 'taskchart'
+const work = setupWork({ guards: { isOld: ${guard} } }).createMachine({
+  id: 'work', initial: 'a', context: {},
+  states: {
+    a: { ${inner} on: { 'message.received': [{ guard: 'isOld', target: 'pause' }, { target: 'end' }] } },
+    pause: { tags: 'input-required', on: { 'message.received': 'back' } },
+    back: { ${more} },
+    end: { type: 'final' }
+  }
+})
+export default defineAgent({ card: { name: 'A', version: '1' }, work, messages: 'deliver' })`
+  const inner = "initial: 'b', states: { b: { on: { X: 'c' } }, c: {}, past: { type: 'history' } },"
+  const long = (word: string) =>
+    `() => 'a text that is long' === 'another text that is long' || 'a third text that is long' === 'a ${word} text'`
+  const never = (guard: string) => chart(guard, "always: 'a'", '').replace(", { target: 'end' }", '')
+  writeFileSync(join(cwd, 'h1.js'), chart(long('fourth'), "always: 'a.past'", inner))
+  writeFileSync(join(cwd, 'h2.js'), chart(long('fifth'), "type: 'final'", inner))
+  writeFileSync(join(cwd, 'h3.js'), never('() => true'))
+  writeFileSync(join(cwd, 'h4.js'), never('() => 2 > 1'))
+  const { stdout } = await diff('h1.js', 'h2.js')
+  t.match(stdout, /\n {6}before {2}.{110}…\n/)
+  t.match(stdout, /\n {2}pause \(history work.a.past: work.a.b\) {2}otherwise/)
+  t.match(stdout, 'new endings: back')
+  t.match((await diff('h2.js', 'h1.js')).stdout, 'endings that are gone: back')
+  t.match((await diff('h1.js', 'h3.js', '-o', 'markdown')).stdout, /class work_a_b removed/)
+  t.match((await diff('h3.js', 'h4.js')).stdout, 'if it always holds: no end; if it never does: no end')
+  t.match(
+    (await diff('old.js', 'options.js', '-o', 'markdown')).stdout,
+    "\n- added: the agent's deadlineMs is 1000, and was undefined\n"
+  )
+})
+
 await t.test('json is one document, Markdown has a table and a drawing, and drawings mark what differs', async t => {
   const json = await diff('old.js', 'gone.js', '--json')
   t.same(json, await diff('old.js', 'gone.js', '-o', 'json'))

@@ -79,3 +79,8 @@ await t.test('a module whose tokens cannot be told is one statement', t => {
   t.strictSame(readStatements(modules, ['() => c']).size, 0)
   t.end()
 })
+
+await t.test('a module may begin with a text in parentheses, and end with a word', t => {
+  t.strictSame(reads(t, "('./x')\nexport default\n", '() => x'), [])
+  t.end()
+})

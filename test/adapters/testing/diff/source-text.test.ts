@@ -17,6 +17,7 @@ const EQUAL: readonly (readonly [one: string, other: string, why: string])[] = [
   ['`a ${ b } c`', '`a ${b} c`', 'code in a template'],
   ['a /* b */ - c', 'a - c', 'a comment between lines'],
   ['0xe + x', '0xe+x', 'numbers'],
+  ['!/a b/.test(c)', '! /a b/.test( c )', 'a pattern after a sign'],
   ['#!/usr/bin/env node\na', 'a', 'the first line of a script']
 ]
 
@@ -54,6 +55,7 @@ await t.test('a source whose tokens cannot be told stays as it is', t => {
     "'a\nb'  ",
     '`a ${  b',
     '`a  ',
+    '`a ${ b }  c',
     'a  )',
     '(a  ]',
     '(a  ',
@@ -103,7 +105,8 @@ await t.test('the text of code has functions, members and what taskchart was giv
     new URL('http://a.example'),
     new Price(3),
     cyclic,
-    Object.create(null),
+    Object.assign(Object.create(null), { c: 1 }),
+    Object.assign(Object.create({ a: 1 }), { d: 1 }),
     {
       get a() {
         return 1
