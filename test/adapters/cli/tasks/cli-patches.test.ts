@@ -93,6 +93,9 @@ await t.test('tasks patches names the tasks that go on without a patch', async t
     await waitsFor(life, id, 'Colour?')
   }
   const { stdout } = await runCommand(['tasks', 'patches', '--db', 'tasks.db'], { cwd })
+  const screen = { columns: 60, hasColours: false }
+  const narrow = await runCommand(['tasks', 'patches', '--db', 'tasks.db'], { cwd, screen })
+  for (const line of narrow.stdout.split('\n')) t.ok(line.length <= 60, line)
   t.match(stdout, new RegExp(`\ntax +0 +5 +0 +no: without it go on ${ids.slice(0, 3).join(', ')}, and 2 more\n$`))
 })
 
