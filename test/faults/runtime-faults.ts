@@ -339,7 +339,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'message ids are not remembered',
     file: 'runtime/operations/send-message.ts',
-    find: 'if (!reliable && !deduplicate) return',
+    find: 'if (!isOnce && !deduplicate) return',
     replace: 'if (!deduplicate) return'
   },
   {

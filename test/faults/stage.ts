@@ -11,6 +11,8 @@ const COMPILED = fileURLToPath(new URL('../..', import.meta.url))
 
 const TREES = ['machines', 'runtime', 'adapters', 'examples', 'test']
 const LINKED = ['node_modules', 'docs', 'README.md']
+/** Its files that are not compiled, such as stored databases, are copied too. */
+const FIXTURES = 'test/fixtures'
 const FAULTY = 'faulty'
 
 interface PackageJson {
@@ -33,6 +35,7 @@ export class FaultStage {
   static async open(): Promise<FaultStage> {
     const folder = await mkdtemp(join(tmpdir(), 'taskchart-faults-'))
     for (const tree of TREES) await cp(join(COMPILED, tree), join(folder, tree), { recursive: true })
+    await cp(FIXTURES, join(folder, FIXTURES), { recursive: true, filter: source => !/\.tsx?$/.test(source) })
     for (const name of LINKED) await symlink(resolve(name), join(folder, name))
     const text = (await readFile('package.json', 'utf8')).replaceAll('"./dist/', '"./')
     await writeFile(join(folder, 'package.json'), text)

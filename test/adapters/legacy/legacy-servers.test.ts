@@ -92,7 +92,7 @@ await t.test('REST of 0.3 is below /v1, where 1.0 may address a tenant of that n
   const { text } = await ask(`${url}v1/message:stream`, { body: JSON.stringify(said('hello')), headers: OLD })
   t.strictSame(
     sentEvents(text).map(({ id }) => id),
-    ['1', '2', '3', '4']
+    ['2', '3', '4', '5']
   )
   const stream = await OpenStream.open(t, `${url}v1/message:stream`, {
     method: 'POST',
