@@ -26,6 +26,9 @@ export interface Elicitation {
     | { readonly mode: 'url'; readonly message: string; readonly url: string }
 }
 
+/** The response of a client's user to a question, which nobody has checked: `action`, and perhaps `content`. */
+export type UserResponse = Readonly<Record<string, unknown>>
+
 /** The open question of a task. */
 export interface TaskQuestion {
   /** Unique in the task. A question that is asked again has another one. */
@@ -129,9 +132,9 @@ export class Questions {
    * Takes the response of a client's user to a question. An answer that the question refuses is asked for again, under
    * a new key, with the reason; the fifth cancels the task. A response to a question that is no longer open does nothing.
    */
-  async answer(question: TaskQuestion, response: unknown, { url }: Abilities, call: CallContext): Promise<void> {
-    const action = isObject(response) ? response['action'] : undefined
-    const given = isObject(response) && isObject(response['content']) ? response['content'] : {}
+  async answer(question: TaskQuestion, response: UserResponse, { url }: Abilities, call: CallContext): Promise<void> {
+    const { action, content } = response
+    const given = isObject(content) ? content : {}
     if (action === 'decline') return this.#decline(question, call)
     if (action === 'cancel') {
       if (question.note.isDismissed) return this.#decline(question, call)

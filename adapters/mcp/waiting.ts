@@ -9,8 +9,8 @@ import { wordsIn } from './content.ts'
 /** What a call waits for. */
 export interface WaitOptions {
   readonly waitMs: number
-  /** The `messageId` of a question that does not end the wait. */
-  readonly passing: string | undefined
+  /** The `messageId` of a question that does not end the wait; empty for none. */
+  readonly passing: string
   readonly onProgress: ((words: string) => void) | undefined
 }
 
@@ -48,7 +48,7 @@ export async function taskAfter(
 }
 
 function endsWait({ state, message }: TaskStatus, { passing }: WaitOptions): boolean {
-  return isPause(state) && (passing === undefined || message?.messageId !== passing)
+  return isPause(state) && message?.messageId !== passing
 }
 
 /** Follows the events of a task. */
