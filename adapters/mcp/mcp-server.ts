@@ -40,7 +40,7 @@ export interface McpConnection {
 
 /** The extension for tasks. */
 const TASKS = 'io.modelcontextprotocol/tasks'
-/** Where a request of 2026-07-28 has what its client can do. */
+/** The member of a request of 2026-07-28 with the abilities of its client. */
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
 /** The interfaces in a card of which only the skills are read. */
@@ -227,7 +227,7 @@ export class AgentOverMcp {
   }
 }
 
-/** What a client has declared that it can do. */
+/** The abilities in a client's declaration. */
 function abilitiesOf(declared: unknown, era: McpConnection['era']): Abilities {
   const { extensions, elicitation } = isObject(declared) ? declared : {}
   const { form, url } = isObject(elicitation) ? elicitation : {}

@@ -60,13 +60,13 @@ export type ToolOutcome =
 export interface ToolOptions {
   /** How long a call waits for its task, if the client knows no tasks. */
   readonly waitMs: number
-  /** What becomes of the task of a call whose client has gone before it got the task's id. */
+  /** The fate of a call's task if the client disconnects before it has the task's id. */
   readonly closed: 'cancel' | 'keep'
   readonly plainForms: boolean
   readonly annotations: Annotations
 }
 
-/** What is sealed between two rounds of a call: the task that asks, or the offer. */
+/** The sealed state between two rounds of a call: the task that asks, or the offer. */
 type RoundState = { readonly call: string } & (
   | { readonly taskId: string; readonly key: string }
   | {

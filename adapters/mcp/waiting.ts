@@ -6,7 +6,7 @@ import { onAbort } from '../../runtime/primitives/event-loop.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { wordsIn } from './content.ts'
 
-/** What a call waits for. */
+/** The end of a wait. */
 export interface WaitOptions {
   readonly waitMs: number
   /** The `messageId` of a question that does not end the wait; empty for none. */
