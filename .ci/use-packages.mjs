@@ -16,6 +16,7 @@ import { cardSigner, cardVerifier } from 'taskchart/auth'
 import { connect } from 'taskchart/client'
 import { grpc } from 'taskchart/grpc'
 import { serve } from 'taskchart/http'
+import { mcpHandler } from 'taskchart/mcp'
 import { openTelemetry } from 'taskchart/opentelemetry'
 import { useAgent, useConversation } from 'taskchart/react'
 import { sqliteStore } from 'taskchart/store'
@@ -46,6 +47,28 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC', 'WEBSOCKET']) {
 }
 await served.close()
 await runtime.close()
+
+// The Model Context Protocol.
+const overMcp = createRuntime({ agent: defineAgent({ card: { name: 'Echo' }, work: async ({ message }) => ({ artifact: { parts: message.parts } }) }) })
+const toolCall = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: {
+    name: 'Echo',
+    arguments: { message: 'over MCP' },
+    _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'ci', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': {} }
+  }
+}
+const called = await mcpHandler(overMcp)(
+  new Request('http://127.0.0.1/mcp', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': 'Echo' },
+    body: JSON.stringify(toolCall)
+  })
+)
+assert.equal((await called.json()).result.content[0].text, 'over MCP')
+await overMcp.close()
 
 // OpenTelemetry, with the spans of the AI SDK's own package where there is one.
 const storage = new AsyncLocalStorage()

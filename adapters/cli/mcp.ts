@@ -90,7 +90,7 @@ async function serve(
   opened.broken.throwIfAborted()
 }
 
-/** What to do if another process has the file. Throws any other error. */
+/** The advice if another process has the file. Throws any other error. */
 function inUseText(error: unknown, db = ''): string {
   const { message } = error as Error
   const [inUse] = / is in use by [^]*?\. /.exec(message) ?? []

@@ -44,7 +44,7 @@ const DEEPEST = 8
 const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/
 /** The formats of strings that forms have. */
 const FORMATS: readonly unknown[] = ['email', 'uri', 'date', 'date-time']
-/** What a schema may have beside a kind of its own. */
+/** Keywords that combine schemas. */
 const COMBINED = ['anyOf', 'oneOf', 'allOf', 'not', 'if'] as const
 /** The field of a question that is not an object. */
 const ANSWER = 'answer'
@@ -155,7 +155,7 @@ function withoutNull(schema: Schema, root: Schema): { readonly schema: Schema; r
 
 type Kind = Omit<Field, 'isNullable'>
 
-/** What every field has of its schema. `notes`: what the form cannot say. */
+/** The labels and the default of a field. `notes`: rules of its schema that a form cannot express. */
 function labelsOf({ title, description, default: preset }: Schema, notes: readonly string[] = []): Schema {
   const words = [typeof description === 'string' ? description : '', ...notes].filter(words => words !== '').join(' ')
   return {

@@ -51,13 +51,13 @@ export interface McpOptions {
    */
   readonly waitMs?: number
   /**
-   * What a user's no to a question becomes: `message`, or `cancel` of the task. Default: a message if the question takes
-   * one, else cancel.
+   * The effect of a user's no to a question: `cancel` of the task, or a `message`; a question that refuses the message is
+   * asked again. Default: a message if the question takes one, else cancel.
    */
   readonly declined?: 'message' | 'cancel'
   /**
-   * What becomes of the task of a call whose client disconnects before it has the task's id. Default `cancel`, since
-   * nobody could ever read it.
+   * The fate of a call's task if the client disconnects before it has the task's id. Default `cancel`, since nobody
+   * could ever read it.
    */
   readonly closed?: 'cancel' | 'keep'
   /** Whether forms have texts and choices only, for hosts that show no numbers. Default false. */

@@ -7,7 +7,14 @@ import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { ARTIFACT_TEMPLATE, artifactIn, resourceContents } from './content.ts'
-import { cancelUnlessEnded, NO_TASK, Questions, type Abilities, type ElicitationOptions } from './questions.ts'
+import {
+  cancelUnlessEnded,
+  NO_TASK,
+  Questions,
+  type Abilities,
+  type ElicitationOptions,
+  type UserResponse
+} from './questions.ts'
 import { StateSeal } from './sealed-state.ts'
 import { TaskViews } from './task-view.ts'
 import { ToolCalls, type McpCaller, type ToolOptions } from './tool-calls.ts'
@@ -33,7 +40,7 @@ export interface McpConnection {
 
 /** The extension for tasks. */
 const TASKS = 'io.modelcontextprotocol/tasks'
-/** Where a request of 2026-07-28 has what its client can do. */
+/** The member of a request of 2026-07-28 with the abilities of its client. */
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
 /** The interfaces in a card of which only the skills are read. */
@@ -106,7 +113,7 @@ export class AgentOverMcp {
             name: params.name,
             arguments: params.arguments ?? {},
             state: typeof state === 'string' ? state : undefined,
-            responses: ctx.mcpReq.inputResponses ?? {},
+            responses: responsesIn(ctx) ?? {},
             onProgress: progressTo(ctx)
           },
           card,
@@ -148,7 +155,7 @@ export class AgentOverMcp {
       this.#views.answerOf(await this.#runtime.getTask({ id: taskId, historyLength: 0 }, call), abilities, call)
     )
     handle('tasks/update', async (taskId, { call, abilities }, ctx) => {
-      const responses = ctx.mcpReq.inputResponses
+      const responses = responsesIn(ctx)
       if (!responses)
         throw this.#runtime.settings.rejected.answerTo(
           new A2AError('InvalidParams', 'inputResponses must be an object: the responses by their keys.'),
@@ -156,8 +163,8 @@ export class AgentOverMcp {
         )
       const task = await this.#runtime.getTask({ id: taskId, historyLength: 0 }, call)
       const question = await this.#questions.openOf(task, call)
-      if (question && Object.hasOwn(responses, question.key))
-        await this.#questions.answer(question, responses[question.key], abilities, call)
+      const response = question && responses[question.key]
+      if (response) await this.#questions.answer(question, response, abilities, call)
       return { resultType: 'complete' }
     })
     handle('tasks/cancel', async (taskId, { call }) => {
@@ -220,7 +227,7 @@ export class AgentOverMcp {
   }
 }
 
-/** What a client has declared that it can do. */
+/** The abilities in a client's declaration. */
 function abilitiesOf(declared: unknown, era: McpConnection['era']): Abilities {
   const { extensions, elicitation } = isObject(declared) ? declared : {}
   const { form, url } = isObject(elicitation) ? elicitation : {}
@@ -230,6 +237,11 @@ function abilitiesOf(declared: unknown, era: McpConnection['era']): Abilities {
     form: isObject(elicitation) && (form !== undefined || url === undefined),
     url: url !== undefined
   }
+}
+
+/** The responses of a client's user by their keys. The SDK passes on those that are objects. */
+function responsesIn({ mcpReq }: ServerContext): Readonly<Record<string, UserResponse>> | undefined {
+  return mcpReq.inputResponses as Readonly<Record<string, UserResponse>> | undefined
 }
 
 /** Sends the progress of a call to a client that has given a token for it. */

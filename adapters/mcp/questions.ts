@@ -9,7 +9,7 @@ import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { wordsIn } from './content.ts'
 import { elicitedForm, type ElicitedForm, type FormSchema } from './form.ts'
 
-/** What a client can do, as it declared it. */
+/** The abilities that a client has declared. */
 export interface Abilities {
   /** It knows tasks (the extension `io.modelcontextprotocol/tasks`). */
   readonly tasks: boolean
@@ -25,6 +25,9 @@ export interface Elicitation {
     | { readonly mode: 'form'; readonly message: string; readonly requestedSchema: FormSchema }
     | { readonly mode: 'url'; readonly message: string; readonly url: string }
 }
+
+/** The response of a client's user to a question, which nobody has checked: `action`, and perhaps `content`. */
+export type UserResponse = Readonly<Record<string, unknown>>
 
 /** The open question of a task. */
 export interface TaskQuestion {
@@ -56,7 +59,7 @@ interface QuestionNote {
 
 /** Options of questions. */
 export interface ElicitationOptions {
-  /** What a user's no becomes. Default: a message if the question takes one, else the task is canceled. */
+  /** The effect of a user's no. Default: a message if the question takes one, else the task is canceled. */
   readonly declined?: 'message' | 'cancel' | undefined
   /** Whether forms have only texts and choices, for hosts that show no numbers. */
   readonly plainForms?: boolean | undefined
@@ -129,9 +132,9 @@ export class Questions {
    * Takes the response of a client's user to a question. An answer that the question refuses is asked for again, under
    * a new key, with the reason; the fifth cancels the task. A response to a question that is no longer open does nothing.
    */
-  async answer(question: TaskQuestion, response: unknown, { url }: Abilities, call: CallContext): Promise<void> {
-    const action = isObject(response) ? response['action'] : undefined
-    const given = isObject(response) && isObject(response['content']) ? response['content'] : {}
+  async answer(question: TaskQuestion, response: UserResponse, { url }: Abilities, call: CallContext): Promise<void> {
+    const { action, content } = response
+    const given = isObject(content) ? content : {}
     if (action === 'decline') return this.#decline(question, call)
     if (action === 'cancel') {
       if (question.note.isDismissed) return this.#decline(question, call)
@@ -198,10 +201,12 @@ export class Questions {
   /** A no: a message that says so if the question takes one, else the end of the task. */
   async #decline(question: TaskQuestion, call: CallContext): Promise<void> {
     const { declined } = this.#options
+    if (declined === 'cancel' || question.task.status.state === 'TASK_STATE_AUTH_REQUIRED')
+      return this.#cancel(question, call)
     const part = approvalIn(question.schema) ? { data: { approved: false, reason: 'declined' } } : { text: 'declined' }
-    const canTell = declined !== 'cancel' && question.task.status.state === 'TASK_STATE_INPUT_REQUIRED'
-    const refusal = canTell ? await this.#send(question, part, call) : 'declined'
-    if (refusal !== undefined) await this.#cancel(question, call)
+    const refusal = await this.#send(question, part, call)
+    if (refusal === undefined) return undefined
+    return declined === 'message' ? this.#refuse(question, refusal, call) : this.#cancel(question, call)
   }
 
   async #cancel({ task }: TaskQuestion, call: CallContext): Promise<void> {
@@ -219,7 +224,7 @@ export class Questions {
   }
 }
 
-/** What a client hears of a task that it cannot read. */
+/** The error for a task that a client cannot read. */
 export const NO_TASK = 'There is no such task.'
 
 /** Cancels a task; nothing if it has ended. */

@@ -26,6 +26,7 @@ import {
   type Abilities,
   type Elicitation,
   type TaskQuestion,
+  type UserResponse,
   type Questions
 } from './questions.ts'
 import type { StateSeal } from './sealed-state.ts'
@@ -40,7 +41,7 @@ export interface ToolRequest {
   /** The state that an earlier round gave to the client. */
   readonly state: string | undefined
   /** The responses of the client's user, by key. */
-  readonly responses: Readonly<Record<string, unknown>>
+  readonly responses: Readonly<Record<string, UserResponse>>
   /** Tells the client how a task goes on, if it wants to know. */
   readonly onProgress: ((words: string) => void) | undefined
 }
@@ -59,13 +60,13 @@ export type ToolOutcome =
 export interface ToolOptions {
   /** How long a call waits for its task, if the client knows no tasks. */
   readonly waitMs: number
-  /** What becomes of the task of a call whose client has gone before it got the task's id. */
+  /** The fate of a call's task if the client disconnects before it has the task's id. */
   readonly closed: 'cancel' | 'keep'
   readonly plainForms: boolean
   readonly annotations: Annotations
 }
 
-/** What is sealed between two rounds of a call: the task that asks, or the offer. */
+/** The sealed state between two rounds of a call: the task that asks, or the offer. */
 type RoundState = { readonly call: string } & (
   | { readonly taskId: string; readonly key: string }
   | {
@@ -216,10 +217,9 @@ export class ToolCalls {
     const response = question?.key === state.key ? request.responses[state.key] : undefined
     if (!question || response === undefined) return this.#wait(task, request, caller, {})
     await questions.answer(question, response, abilities, call)
-    const isOpened =
-      question.url !== undefined && abilities.url && isObject(response) && response['action'] === 'accept'
+    const isOpened = question.url !== undefined && abilities.url && response['action'] === 'accept'
     const now = await runtime.getTask({ id: state.taskId, historyLength: 0 }, call)
-    return this.#wait(now, request, caller, { ...(isOpened && { passing: question.messageId }) })
+    return this.#wait(now, request, caller, { passing: isOpened ? question.messageId : '' })
   }
 
   /** Sends the user's decision about an offer. */
@@ -229,17 +229,16 @@ export class ToolCalls {
     card: AgentCard,
     caller: McpCaller
   ): Promise<ToolOutcome> {
-    const response = request.responses[offerId]
-    const action = isObject(response) ? response['action'] : undefined
+    const { action, content } = request.responses[offerId] ?? {}
     if (action !== 'accept' && action !== 'decline')
       return textResult(
         `The user has not decided about the offer ${offerId}. To answer it, call this tool with contextId ${contextId} and negotiation.`,
         true
       )
-    const content = isObject(response) && isObject(response['content']) ? response['content'] : {}
     const offer = { offerId, terms, round: 1, expiresAt: '' }
     const form = offerForm(offer, card, { plain: this.#options.plainForms })
-    const move = action === 'decline' ? { decline: { offerId } } : decidedMove(offer, form, content)
+    const move =
+      action === 'decline' ? { decline: { offerId } } : decidedMove(offer, form, isObject(content) ? content : {})
     const message: Message = { messageId, contextId, role: 'ROLE_USER', parts: partsOf(move) }
     const answer = await this.#send(message, caller.call, [NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION])
     return this.#answerOf(answer, request, card, caller, false)
@@ -268,7 +267,7 @@ export class ToolCalls {
     task: Task,
     request: ToolRequest,
     caller: McpCaller,
-    { isFirst = false, passing }: { readonly isFirst?: boolean; readonly passing?: string }
+    { isFirst = false, passing = '' }: { readonly isFirst?: boolean; readonly passing?: string }
   ): Promise<ToolOutcome> {
     const { runtime, questions, seal } = this.#services
     const { call, abilities } = caller

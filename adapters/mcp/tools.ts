@@ -164,7 +164,7 @@ function valueInput(schema: Schema): ToolInput {
   }
 }
 
-/** What many hosts refuse at the root of a schema. */
+/** Keywords that many hosts refuse at the root of a schema. */
 const COMBINED = ['oneOf', 'anyOf', 'allOf'] as const
 
 /** Arguments as a message of the client, or what is wrong with them. */

@@ -6,11 +6,11 @@ import { onAbort } from '../../runtime/primitives/event-loop.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { wordsIn } from './content.ts'
 
-/** What a call waits for. */
+/** The end of a wait. */
 export interface WaitOptions {
   readonly waitMs: number
-  /** The `messageId` of a question that does not end the wait. */
-  readonly passing: string | undefined
+  /** The `messageId` of a question that does not end the wait; empty for none. */
+  readonly passing: string
   readonly onProgress: ((words: string) => void) | undefined
 }
 
@@ -48,7 +48,7 @@ export async function taskAfter(
 }
 
 function endsWait({ state, message }: TaskStatus, { passing }: WaitOptions): boolean {
-  return isPause(state) && (passing === undefined || message?.messageId !== passing)
+  return isPause(state) && message?.messageId !== passing
 }
 
 /** Follows the events of a task. */

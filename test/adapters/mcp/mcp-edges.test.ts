@@ -3,6 +3,7 @@ import t from 'tap'
 import { z } from 'zod'
 import { mcpHandler } from '../../../adapters/mcp/index.ts'
 import { serveHost } from '../../../adapters/mcp/stdio.ts'
+import { wordsIn } from '../../../adapters/mcp/content.ts'
 import { elicitedForm } from '../../../adapters/mcp/form.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import {
@@ -125,6 +126,7 @@ await t.test('a long status is cut, a file of a message is a resource, a typed l
   await until(
     async () => (await long.peer.rpc('tasks/get', { taskId })).result['statusMessage'] === `${'x'.repeat(1000)}…`
   )
+  t.equal(wordsIn([{ raw: 'AQI=' }]), '')
   const parts = [
     { raw: 'AQI=', mediaType: 'application/zip' },
     { url: 'https://files.example/a.pdf', mediaType: 'application/pdf', filename: 'a.pdf' }

@@ -18,7 +18,8 @@ type Ask = (init?: Init, url?: string) => Promise<McpAnswer>
 const HEADERS = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
 
 function asked(t: Test, options: Partial<RuntimeOptions> = {}, settings: McpOptions = {}): Ask {
-  const { runtime } = start(t, { card: { name: 'Barista' }, work: sized }, options)
+  const card = { name: 'Barista', documentationUrl: 'https://docs.example/' }
+  const { runtime } = start(t, { card, work: sized }, options)
   const handler = mcpHandler(runtime, settings)
   return async (init, url = ADDRESS) =>
     answerOf(await handler(new Request(url, { method: 'POST', ...init, headers: { ...HEADERS, ...init?.headers } })))

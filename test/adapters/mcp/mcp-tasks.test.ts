@@ -190,6 +190,12 @@ await t.test(
     t.equal(await open_(approval)(), 'completed')
     t.equal(await open_(sized)(), 'cancelled')
     t.equal(await open_(words, { declined: 'cancel' })(), 'cancelled')
+    const { peer } = servedMcp(t, { work: sized }, {}, { declined: 'message' })
+    const taskId = await open(peer)
+    await until(async () => (await peer.rpc('tasks/get', { taskId })).result['status'] === 'input_required')
+    const { key } = questionIn(await peer.rpc('tasks/get', { taskId }))
+    await peer.rpc('tasks/update', answerWith(taskId, key, { action: 'decline' }))
+    t.equal(questionIn(await peer.rpc('tasks/get', { taskId })).key, `${key}.2`, 'it is asked again')
     t.strictSame(heard, ['[{"text":"declined"}]', '{"approved":false,"reason":"declined"}'])
   }
 )
