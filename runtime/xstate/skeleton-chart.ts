@@ -34,9 +34,9 @@ export const UNNAMED = 'taskchart.unnamed'
 
 /** The maximum numbers of guards in one step, and of combinations of their outcomes. */
 const MOST_GUARDS = 100
-const MOST_RUNS = 1000
+const MOST_RUNS = 500
 /** The maximum number of microsteps in one step. */
-const MOST_MICROSTEPS = 1000
+const MOST_MICROSTEPS = 300
 
 const ENTERED = 'entered'
 
@@ -101,7 +101,8 @@ export class SkeletonChart {
   #bothWays(take: () => readonly [AnyMachineSnapshot, readonly ExecutedAction[]]): SkeletonStep[] | undefined {
     const steps: SkeletonStep[] = []
     let script: readonly boolean[] | undefined = []
-    while (script) {
+    for (let runs = 0; script; runs += 1) {
+      if (runs === MOST_RUNS) return undefined
       this.#script = script
       this.#outcomes = []
       try {
@@ -111,7 +112,6 @@ export class SkeletonChart {
         if (this.#outcomes.length <= MOST_GUARDS && !isEndless(error)) throw error
         if (!this.#hasShortWays) return undefined
       }
-      if (steps.length > MOST_RUNS) return undefined
       const outcomes: readonly boolean[] = this.#outcomes.map(({ holds }) => holds)
       const last: number = outcomes.lastIndexOf(true)
       script = last < 0 ? undefined : [...outcomes.slice(0, last), false]
@@ -162,7 +162,7 @@ function configurationOf(snapshot: AnyMachineSnapshot): ChartConfiguration {
   const historyValue = snapshot.historyValue as Readonly<Record<string, readonly AnyStateNode[]>>
   return {
     value: snapshot.value as StateValue,
-    history: mapped(historyValue, nodes => nodes.map(({ id }) => id)),
+    history: mapped(historyValue, nodes => nodes.map(({ id }) => id).toSorted()),
     active: activeStates(snapshot).map(({ id }) => id),
     isDone: snapshot.status !== 'active'
   }

@@ -183,7 +183,7 @@ await t.test('guards that are combined, and code that names other code, are foll
       {
         a: {
           entry: enqueueActions(({ check, enqueue }) => {
-            if (check('isB' as never)) enqueue('x' as never)
+            if (check('isB')) enqueue('x')
           }),
           on: { GO: 'a' }
         }
@@ -242,7 +242,7 @@ await t.test('an actor that may run has to be there, and code that starts actors
     chart(
       {
         a: {
-          entry: assign({ child: ({ spawn }: { spawn: (name: string) => unknown }) => spawn('one') } as never),
+          entry: assign({ child: ({ spawn }: { spawn: (name: string) => unknown }) => spawn('one') }),
           on: { GO: 'a' }
         }
       },
