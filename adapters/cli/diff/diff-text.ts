@@ -117,7 +117,7 @@ export function diffMarkdown(diff: AgentDiff): string {
     '',
     ...(chart.changes.length === 0 ? ['No changes.'] : list(chart.changes)),
     '',
-    '| Tasks in | ChangeVerdict | Why |',
+    '| Tasks in | Verdict | Why |',
     '| --- | --- | --- |',
     ...chart.configurations.map(
       one =>

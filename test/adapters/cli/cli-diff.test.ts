@@ -204,7 +204,7 @@ await t.test('json is one document, Markdown has a table and a drawing, and draw
   const { stdout } = await diff('old.js', 'gone.js', '-o', 'markdown')
   t.match(
     stdout,
-    /^## What this change means for open tasks\n[^]*\n- renamed: the state asking is now named greeting\n[^]*\n\| asking \| not restored \| the chart has no state work\.asking \|\n[^]*```mermaid\nstateDiagram-v2\n[^]*class work_greeting changed\n```\n/
+    /^## What this change means for open tasks\n[^]*\n- renamed: the state asking is now named greeting\n[^]*\n\| Tasks in \| Verdict \| Why \|\n[^]*\n\| asking \| not restored \| the chart has no state work\.asking \|\n[^]*```mermaid\nstateDiagram-v2\n[^]*class work_greeting changed\n```\n/
   )
   writeFileSync(
     join(cwd, 'step.js'),
