@@ -80,10 +80,10 @@ export const EXIT = {
   timeout: 5,
   /**
    * With `--exit-status` the task failed, or was rejected or canceled; or a test failed, a property is refuted, a task
-   * cannot continue.
+   * cannot go on.
    */
   unsuccessful: 10,
-  /** With `--exit-status` the task waits for input or authorization; or nothing is known, since a bound is met. */
+  /** With `--exit-status` the task waits for input or authorization; or it cannot be said, or a task goes on otherwise. */
   waiting: 11,
   /** Stopped by the user: 128 + SIGINT. */
   stopped: 130

@@ -10,11 +10,6 @@ import { loadUnlessStopped } from '../load-agent.ts'
 import { diffJson, diffMarkdown, diffText } from './diff-text.ts'
 import { withWorktree } from './worktree.ts'
 
-/** Some task cannot go on. */
-const CANNOT_GO_ON = 10
-/** Some task goes on otherwise, or it cannot be said. */
-const MAY_DIFFER = 11
-
 /** `taskchart diff`: what a change of an agent means for the tasks that are open. */
 export const diffCommand: Command = {
   usage: `taskchart diff OLD.ts|js NEW.ts|js [-o FORMAT | --json] [--chart NAME]
@@ -42,6 +37,7 @@ The head of the output names what is not seen. Both modules are loaded, no work 
 Exit codes: 0 all go on the same way, 1 an error, 2 wrong usage, 10 some cannot go on, 11 some go on otherwise, or it cannot be
 said, 130 stopped with Ctrl-C.
 `,
+  hasOutputForms: true,
   run
 }
 
@@ -126,6 +122,6 @@ function exitCode({ charts, work }: AgentDiff): number {
     ...charts.flatMap(({ configurations }) => configurations.map(({ verdict }) => verdict)),
     ...(work ? [work.verdict] : [])
   ]
-  if (verdicts.some(verdict => CANNOT.includes(verdict))) return CANNOT_GO_ON
-  return verdicts.every(verdict => verdict === 'same') ? EXIT.ok : MAY_DIFFER
+  if (verdicts.some(verdict => CANNOT.includes(verdict))) return EXIT.unsuccessful
+  return verdicts.every(verdict => verdict === 'same') ? EXIT.ok : EXIT.waiting
 }
