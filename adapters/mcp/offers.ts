@@ -1,6 +1,6 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { movePart, type NegotiationMove, type Offer, offerIn } from '../../machines/protocol/negotiation.ts'
+import { type NegotiationMove, type Offer, offerIn } from '../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { messageResult, type ToolResult, wordsIn } from './content.ts'
@@ -79,11 +79,6 @@ export function readMove(argument: unknown): NegotiationMove | undefined {
   if (typeof accept === 'string') return { accept: { offerId: accept } }
   if (typeof decline === 'string') return { decline: { offerId: decline } }
   return isObject(propose) ? { propose: { terms: propose } } : undefined
-}
-
-/** A move as the parts of a message. */
-export function partsOf(move: NegotiationMove): Part[] {
-  return [movePart(move)]
 }
 
 /** The result of an offer for a client that cannot ask its user. */

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { isObject, toJson, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { Offer } from '../../machines/protocol/negotiation.ts'
+import { movePart, type Offer } from '../../machines/protocol/negotiation.ts'
 import type { Message, Part, SendMessageResponse, Task } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -16,7 +16,6 @@ import {
   offerForm,
   offerResult,
   openOfferIn,
-  partsOf,
   type OfferInMessage
 } from './offers.ts'
 import {
@@ -147,7 +146,7 @@ export class ToolCalls {
     const message: Message = {
       messageId: randomUUID(),
       role: 'ROLE_USER',
-      parts: [...read.parts, ...(move ? partsOf(move) : [])],
+      parts: [...read.parts, ...(move ? [movePart(move)] : [])],
       ...read.address,
       metadata: { [MCP_METADATA]: { tool: tool.skill } }
     }
@@ -239,7 +238,7 @@ export class ToolCalls {
     const form = offerForm(offer, card, { plain: this.#options.plainForms })
     const move =
       action === 'decline' ? { decline: { offerId } } : decidedMove(offer, form, isObject(content) ? content : {})
-    const message: Message = { messageId, contextId, role: 'ROLE_USER', parts: partsOf(move) }
+    const message: Message = { messageId, contextId, role: 'ROLE_USER', parts: [movePart(move)] }
     const answer = await this.#send(message, caller.call, [NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION])
     return this.#answerOf(answer, request, card, caller, false)
   }
