@@ -14,9 +14,9 @@ export interface HostPipe {
 }
 
 /**
- * Serves an agent to the host of this process, over stdin and stdout, until the lines end. What the host is called in
- * the runtime, its principal, is for the caller to say: whoever starts the process has its rights. Tasks go on, or stay
- * in the store.
+ * Serves an agent to the host of this process, over stdin and stdout, until the lines end. The caller chooses the
+ * principal under which the host's tasks are stored: whoever starts the process has its rights. Tasks go on, or stay in
+ * the store.
  */
 export async function serveHost(
   runtime: ServedRuntime,

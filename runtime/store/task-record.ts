@@ -204,8 +204,8 @@ export function projectTask(
 /**
  * Numbers an artifact with the first event that has it, also if a later one replaces it, and with the one that
  * completes it. A chunk that does not append is taken for the whole, since an author need not mark the last chunk of an
- * artifact that has one. One that appends leaves it open unless it is the last, so that an artifact that was cut has no
- * end.
+ * artifact that has one. A chunk that appends leaves the artifact open unless it is the last: so an artifact that was
+ * cut has no end.
  */
 function numberArtifact(
   { artifacts }: TaskTimeline,

@@ -27,13 +27,13 @@ export interface CodePart {
 /** A state of a chart, as it is compared. */
 export interface StateParts {
   readonly state: WrittenState
-  /** What decides while it is active. */
+  /** The parts that decide while it is active. */
   readonly active: Decisive
-  /** What decides only when it is entered: a restore enters no state. */
+  /** The parts that decide only when it is entered: a restore enters no state. */
   readonly entry: Decisive
 }
 
-/** What decides what a chart does: text that differs if anything does apart from code, and the code. */
+/** Parts of a chart that decide its behaviour: a text of everything apart from code, and the code. */
 export interface Decisive {
   readonly shape: string
   readonly code: readonly CodePart[]
