@@ -288,11 +288,14 @@ export class TaskTail implements FeedListener {
 
   async #readLog(): Promise<void> {
     const { store, limits } = this.#sources
-    this.#waiting = await store.readEvents(this.scope, this.#taskId, this.#after, limits.bufferedEvents, PIECE_BYTES)
-    if (this.#waiting.length > 0) return
-    // What was announced are messages. The next event is read from the log, since its place is not known here.
-    this.#newest = this.#after
-    if (this.#endsAfterMessage) this.end()
+    const announced = this.#newest
+    const read = await store.readEvents(this.scope, this.#taskId, this.#after, limits.bufferedEvents, PIECE_BYTES)
+    if (read.length > 0) this.#waiting = read
+    else {
+      // Only messages were announced. The next event is read from the log, since its place is not known here.
+      if (this.#newest === announced) this.#newest = this.#after
+      if (this.#endsAfterMessage) this.end()
+    }
   }
 }
 

@@ -105,6 +105,31 @@ await t.test('a tail', async t => {
     t.strictSame(generations(await reading), [1])
   })
 
+  await t.test('delivers an event that is published while the log is read without a result', async t => {
+    const subscriptions = new TaskSubscriptions()
+    const log: TaskEvent[] = []
+    const slow = deferred()
+    const store: Store = {
+      ...memoryStore(),
+      readEvents: async (_, __, after) => {
+        const found = log.filter(({ generation }) => generation > after)
+        await slow.promise
+        return found
+      }
+    }
+    const tail = new TaskTail({ subscriptions, store, limits: { bufferedEvents: 2 } }, scope, 't').until(ends)
+    const reading = collect(told(tail))
+    subscriptions.publish('t', [event(1)])
+    await rest()
+    subscriptions.advance('t', 2)
+    await rest()
+    const last = event(3, 'TASK_STATE_COMPLETED')
+    log.push(last)
+    subscriptions.publish('t', [last])
+    slow.resolve()
+    t.strictSame(generations(await reading), [1, 3])
+  })
+
   await t.test('passes messages over, in their place, also where the log was read', async t => {
     const { tail, tell, reads, subscriptions } = tailed([], 10)
     const message = (generation: number) => subscriptions.publish('t', [{ taskId: 't', generation }])
