@@ -56,8 +56,11 @@ export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
   const modules = { before: readLocalModules(before.path), after: readLocalModules(after.path) }
   const changedModules = moduleChanges(modules.before.others, modules.after.others)
   const options = optionChanges(before.agent, after.agent)
-  const around = surroundingsOf(before.agent, after.agent, modules, changedModules)
-  const works = [before.agent.work, after.agent.work] as const
+  const kept = before.agent.version === after.agent.version ? undefined : after.agent.earlier?.[before.agent.version]
+  // Tasks of a version that `earlier` names go on with its work, and as that version.
+  const agent = kept ? ({ ...after.agent, ...kept, version: before.agent.version } as Agent) : after.agent
+  const around = surroundingsOf(before.agent, agent, modules, changedModules)
+  const works = [before.agent.work, agent.work] as const
   const [old, next] = works
   const changes = [...options, ...changedModules]
   const shared = {
@@ -67,7 +70,8 @@ export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
       `what that code reads at the top of ${modules.after.charts.join(', ')}`,
       modules.after.others.size === 0
         ? 'no other local modules'
-        : `the local modules ${[...modules.after.others.keys()].join(', ')}`
+        : `the local modules ${[...modules.after.others.keys()].join(', ')}`,
+      ...(kept ? [`the work that earlier keeps for version ${before.agent.version}, whose tasks go on with it`] : [])
     ],
     notSeen: [
       packagesText([...modules.before.packages, ...modules.after.packages]),

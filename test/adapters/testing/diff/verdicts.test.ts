@@ -461,6 +461,19 @@ await t.test('agents are compared with their options and local modules', async t
   t.match(diffAgents(side('one', restarts), side('one')).changes, [
     { name: 'restart', change: 'changed', before: /transient/ }
   ])
+  const renamed = {
+    version: '2',
+    work: chart({ c: { tags: 'input-required', on: { 'message.received': 'b' } }, b: END })
+  }
+  const verdict = (given: object) =>
+    diffAgents(side('one'), side('one', agent(given))).charts[0]?.configurations[0]?.verdict
+  t.equal(verdict(renamed), 'not restored')
+  t.equal(verdict({ ...renamed, earlier: { '0': work } }), 'not restored', 'work of another version is not for them')
+  t.match(diffAgents(side('one'), side('one', agent({ ...renamed, earlier: { '1': work } }))), {
+    versions: { before: '1', after: '2' },
+    compared: { 3: /earlier keeps for version 1/ },
+    charts: [{ configurations: [{ state: 'a', verdict: 'same' }] }]
+  })
   t.end()
 })
 
