@@ -83,7 +83,9 @@ export const EXIT = {
    * cannot go on.
    */
   unsuccessful: 10,
-  /** With `--exit-status` the task waits for input or authorization; or it cannot be said, or a task goes on otherwise. */
+  /**
+   * With `--exit-status` the task waits for input or authorization; or it cannot be said, or a task goes on otherwise.
+   */
   waiting: 11,
   /** Stopped by the user: 128 + SIGINT. */
   stopped: 130

@@ -166,6 +166,19 @@ await t.test('every link of the pages has an existing file and heading', async t
   }
 })
 
+await t.test('CONTRIBUTING.md names tables and files of the sources that are there', async t => {
+  const [, section = ''] = readFileSync('CONTRIBUTING.md', 'utf8').split('## Where a change goes')
+  const names = Array.from(section.matchAll(/`([^`\s]+)`/g), ([, name = '']) => name)
+  const sources = ['machines', 'runtime', 'adapters'].flatMap(layer =>
+    readdirSync(layer, { recursive: true, encoding: 'utf8' }).map(path => join(layer, path))
+  )
+  const files = sources.filter(path => path.endsWith('.ts'))
+  const text = files.map(path => readFileSync(path, 'utf8')).join('\n')
+  for (const name of names.filter(name => /^[A-Z][A-Z_]+$/.test(name))) t.match(text, new RegExp(`\\b${name}\\b`), name)
+  for (const name of names.filter(name => /\.(?:ts|css)$|^(?:machines|runtime|adapters)\/.*\/$/.test(name)))
+    t.ok(existsSync(name) || sources.some(path => path.endsWith(`/${name}`)), name)
+})
+
 await t.test('docs/README.md, from which the site makes its sidebar, lists every page once', async t => {
   const listed = Array.from(
     readFileSync('docs/README.md', 'utf8').matchAll(/^- \[[^\]]+\]\((\w[^)]*)\)/gm),
