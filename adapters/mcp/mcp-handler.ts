@@ -267,24 +267,29 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string):
     let failure: A2AError | undefined
     const gone = new AbortController()
     const stop = onAbort(goneSignal(call), () => gone.abort())
-    const request = new Request(call.request.url, {
-      method: 'POST',
-      headers: Array.from(call.request.headers),
-      signal: gone.signal
-    })
-    const { method, params } = envelope
-    const message = { jsonrpc: '2.0', method, ...(params !== undefined && { params }) }
-    const extra: SdkExtra = { call: context, onError: error => (failure = error) }
-    const answered = await (
-      await load()
-    ).fetch(request, {
-      parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
-      authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
-    })
-    const isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
-    if (!isStream) stop()
-    if (failure) await delayRefusal(failure, settings)
-    return withHeaders(answered, headers, failure, isStream)
+    let isStream = false
+    try {
+      const request = new Request(call.request.url, {
+        method: 'POST',
+        headers: Array.from(call.request.headers),
+        signal: gone.signal
+      })
+      const { method, params } = envelope
+      const message = { jsonrpc: '2.0', method, ...(params !== undefined && { params }) }
+      const extra: SdkExtra = { call: context, onError: error => (failure = error) }
+      const answered = await (
+        await load()
+      ).fetch(request, {
+        parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
+        authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
+      })
+      isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
+      const answer = isStream ? withEnd(answered, stop) : answered
+      if (failure) await delayRefusal(failure, settings)
+      return withHeaders(answer, headers, failure, isStream)
+    } finally {
+      if (!isStream) stop()
+    }
   }
   return { isAt: pathname => paths.find(pathname) !== undefined || described(pathname) !== undefined, answer }
 }
@@ -328,6 +333,13 @@ function errorAnswer(id: RequestId | null, error: A2AError, headers: RequestHead
 /** A refusal without the code of A2A, which is none of MCP's. */
 function bareRefusal({ status, message, headers }: RefusedRequest): RefusedRequest {
   return { status, message, ...(headers && { headers }) }
+}
+
+/** An answer that is a stream. `ended` is called once the stream has ended or failed, or nobody reads it any more. */
+function withEnd(answer: Response, ended: () => void): Response {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  ;(answer.body as ReadableStream<Uint8Array>).pipeTo(writable).then(ended, ended)
+  return new Response(readable, answer)
 }
 
 /** An answer of the SDK with the headers of every answer, and with the status of its error. */

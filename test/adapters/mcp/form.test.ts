@@ -64,6 +64,23 @@ await t.test('the properties of an object are fields, each as loose as its schem
     free: { type: 'string', description: /^As JSON: / },
     list: { type: 'string', description: /^As JSON: / }
   })
+  for (const [bounds, shown] of [
+    [
+      { exclusiveMinimum: 1.5, exclusiveMaximum: 4.5 },
+      { minimum: 2, maximum: 4 }
+    ],
+    [
+      { exclusiveMinimum: -1.5, exclusiveMaximum: -0.5 },
+      { minimum: -1, maximum: -1 }
+    ],
+    [
+      { exclusiveMinimum: 1, exclusiveMaximum: 4 },
+      { minimum: 2, maximum: 3 }
+    ]
+  ] as const)
+    t.strictSame(elicitedForm({ type: 'integer', ...bounds }).schema.properties, {
+      answer: { type: 'integer', ...shown }
+    })
   t.notOk('minimum' in (schema.properties['whole'] ?? {}), 'bounds of safe integers say nothing')
   t.notOk('pattern' in (schema.properties['mail'] ?? {}))
   t.notOk(schema.required?.includes('note') || schema.required?.includes('mail'))
@@ -269,7 +286,12 @@ await t.test('a seal opens in every process of the store, and its keys change af
   t.equal(await other.open(one, { principal: 'ben' }), undefined)
   t.equal(await other.open(one, { principal: 'anna', tenant: 'blue' }), undefined)
   t.equal(await other.open(one, {}), undefined)
-  t.equal(await other.open(one.slice(0, 20), call), undefined)
+  const { readNote } = second.runtime
+  const unread = () => t.fail('a text that is too short is no reason to read the store')
+  Object.assign(second.runtime, { readNote: unread })
+  for (const short of ['', one.slice(0, 20), 'x'.repeat(44)]) t.equal(await other.open(short, call), undefined)
+  Object.assign(second.runtime, { readNote })
+  t.equal(await other.open('x'.repeat(46), call), undefined)
   const month = 31 * 24 * 60 * 60 * 1000
   first.clock.increment(month)
   const three = await other.seal({ x: 3 }, call)

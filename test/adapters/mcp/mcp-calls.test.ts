@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { z } from 'zod'
 import {
@@ -224,6 +225,25 @@ await t.test('an agent that does not stream is read again and again', async t =>
   const slow = quick({}).call('coffee')
   const stopOther = setInterval(() => other.increment(500), 1)
   t.match(textsIn(await slow.finally(() => clearInterval(stopOther))), [/still working/])
+})
+
+await t.test('each read of a task leaves no listener behind', async t => {
+  const work: WorkFunction = () => new Promise(() => {})
+  const { as, runtime, clock } = servedMcp(t, { work, capabilities: { streaming: false } }, {}, { waitMs: 5500 })
+  const listeners: number[] = []
+  const { getTask } = runtime
+  Object.assign(runtime, {
+    getTask: (...given: Parameters<typeof getTask>) => {
+      const [, call] = given
+      if (call?.signal) listeners.push(getEventListeners(call.signal, 'abort').length)
+      return getTask(...given)
+    }
+  })
+  const waiting = as({}).call('coffee')
+  const stop = setInterval(() => clock.increment(500), 1)
+  t.match(textsIn(await waiting.finally(() => clearInterval(stop))), [/still working/])
+  t.ok(listeners.length > 4)
+  t.strictSame(new Set(listeners.slice(0, -1)), new Set([0]))
 })
 
 await t.test('a client that disconnects before it has an id cancels its task, unless the author keeps it', async t => {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import t, { type Test } from 'tap'
 import { apiKey } from '../../../adapters/auth/index.ts'
 import { mcpHandler, type McpOptions } from '../../../adapters/mcp/index.ts'
@@ -5,7 +6,7 @@ import { inspect } from '../../../adapters/inspector/index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import { createRuntime, defineAgent, type Authenticate, type RuntimeOptions } from '../../../runtime/index.ts'
 import { answerOf, mcpPeer, openedTask, questionIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
-import { rejection, start } from '../../fixtures/runtime/runtime-helpers.ts'
+import { rejection, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { servedMcp, sized } from '../../fixtures/servers/mcp-agent.ts'
 
 const ADDRESS = 'http://127.0.0.1:4242/mcp'
@@ -69,6 +70,35 @@ await t.test('a request from another host, another page or with a token in its U
     t.equal(refused.status, 405)
     t.equal(refused.headers.get('allow'), 'POST, OPTIONS')
   }
+})
+
+await t.test('an answer leaves no listener on the connection, however it ends', async t => {
+  const { runtime } = start(t, { card: { name: 'Barista' }, work: sized })
+  const handler = mcpHandler(runtime)
+  const post = (body: object) => new Request(ADDRESS, { method: 'POST', headers: HEADERS, body: JSON.stringify(body) })
+  const listenersOf = ({ signal }: Request) => getEventListeners(signal, 'abort').length
+  const none = listenersOf(post({}))
+  const read = post(INITIALIZE)
+  const answer = await handler(read)
+  t.equal(answer.headers.get('content-type'), 'text/event-stream')
+  await answer.text()
+  await until(() => listenersOf(read) === none)
+  const left = post(INITIALIZE)
+  await (await handler(left)).body?.cancel()
+  await until(() => listenersOf(left) === none)
+  const ping = post({ jsonrpc: '2.0', method: 'notifications/initialized' })
+  await handler(ping)
+  t.equal(listenersOf(ping), none, 'no stream')
+  const broken = post(INITIALIZE)
+  const { headers } = broken
+  const lines = () => {
+    throw new Error('broken')
+  }
+  Object.defineProperty(broken, 'headers', {
+    value: { get: headers.get.bind(headers), has: headers.has.bind(headers), [Symbol.iterator]: lines }
+  })
+  t.match(await rejection(handler(broken)), { message: 'broken' })
+  t.equal(listenersOf(broken), none, 'a failure')
 })
 
 await t.test('a malformed request is answered with what is wrong, and nothing happens', async t => {
