@@ -202,6 +202,48 @@ await t.test('the metadata comes from the schemes of the card, and from the URL 
   t.match(JSON.parse(blue.text), { resource: 'https://agent.example/blue/mcp' })
 })
 
+await t.test('the metadata is for the URL that clients use, wherever a proxy puts the endpoint', async t => {
+  const wellKnown = '/.well-known/oauth-protected-resource'
+  for (const [publicUrl, settings, resource, path = '/mcp'] of [
+    ['https://a.example/', { path: '/tools/mcp' }, 'https://a.example/tools/mcp', '/tools/mcp'],
+    ['https://a.example', { path: '/tools/mcp/' }, 'https://a.example/tools/mcp/', '/tools/mcp'],
+    ['https://a.example/agent/', { path: '/agent/mcp' }, 'https://a.example/agent/mcp', '/agent/mcp'],
+    ['https://a.example/agent', {}, 'https://a.example/agent/mcp'],
+    ['https://a.example/mcp', {}, 'https://a.example/mcp/mcp'],
+    ['wss://a.example/', {}, 'https://a.example/mcp'],
+    [undefined, { url: 'https://a.example/x/y' }, 'https://a.example/x/y'],
+    ['https://b.example/', { url: 'https://a.example' }, 'https://a.example/']
+  ] as const) {
+    const options = { authenticate: bearer, hosts: ['127.0.0.1'], ...(publicUrl !== undefined && { publicUrl }) }
+    const ask = asked(t, options, settings)
+    const { origin, pathname } = new URL(resource)
+    const place = `${wellKnown}${pathname}`
+    for (const at of [path, `${path}/`]) {
+      const refused = await ask({ body: '{}' }, `http://127.0.0.1:4242${at}`)
+      t.equal(refused.headers.get('www-authenticate'), `Bearer resource_metadata="${origin}${place}"`)
+    }
+    for (const at of [place, `${wellKnown}${path}`])
+      t.match(JSON.parse((await ask({ method: 'GET' }, `http://127.0.0.1:4242${at}`)).text), { resource })
+    t.match(await ask({ method: 'GET' }, `http://127.0.0.1:4242${wellKnown}/elsewhere/mcp`), { status: 404 })
+  }
+})
+
+await t.test('each tenant has metadata of its own, at the URL that its clients use', async t => {
+  const options = { authenticate: bearer, hosts: ['127.0.0.1'], tenants: { '': {}, blue: {} } }
+  const urlOf = async (publicUrl: string, settings: McpOptions, place: string) => {
+    const ask = asked(t, { ...options, publicUrl }, settings)
+    const url = `http://127.0.0.1:4242/.well-known/oauth-protected-resource${place}`
+    return (JSON.parse((await ask({ method: 'GET' }, url)).text) as { resource: string }).resource
+  }
+  const path = '/tools/mcp'
+  t.equal(await urlOf('https://a.example/', { path }, '/tools/blue/mcp'), 'https://a.example/tools/blue/mcp')
+  t.equal(await urlOf('https://a.example/agent', {}, '/agent/blue/mcp'), 'https://a.example/agent/blue/mcp')
+  t.equal(await urlOf('https://a.example/agent', {}, '/blue/mcp'), 'https://a.example/agent/blue/mcp')
+  const url = 'https://a.example/x/y'
+  t.equal(await urlOf('https://b.example/', { url }, '/x/blue/mcp'), 'https://a.example/x/blue/mcp')
+  t.equal(await urlOf('https://b.example/', { url: 'https://a.example' }, '/blue/mcp'), 'https://a.example/blue/mcp')
+})
+
 await t.test('an agent that takes no bearer tokens, or does not know its URL, has no metadata', async t => {
   const place = 'http://127.0.0.1:4242/.well-known/oauth-protected-resource/mcp'
   t.match(await asked(t)({ method: 'GET' }, place), { status: 404 })
@@ -328,9 +370,17 @@ await t.test('options are checked at once', async t => {
     [{ waitMs: -1 }, /waitMs/],
     [{ closed: 'maybe' }, /closed/],
     [{ declined: 'no' }, /declined/],
+    [{ url: 5 }, /url/],
+    [{ url: 'agent.example' }, /url/],
+    [{ url: 'https://' }, /a URL such as 'https:\/\/agent\.example\/mcp'/],
     [5, /mcpHandler takes options such as/]
   ] as const)
     t.throws(() => mcpHandler(runtime, options as never), { name: 'TypeError', message })
+  const { runtime: nowhere } = start(t, { work: sized }, { publicUrl: 'agent.example' })
+  t.throws(() => mcpHandler(nowhere), {
+    name: 'TypeError',
+    message: 'mcpHandler needs a publicUrl such as \'https://agent.example/\', not "agent.example".'
+  })
   t.match(await rejection(serve(runtime, { mcp: 5 as never })), { message: /mcp/ })
   t.match(await rejection(serve(runtime, { mcp: { waitMs: 'x' } as never, port: 0 })), { message: /waitMs/ })
 })
