@@ -2,6 +2,7 @@ import { createRuntime } from '../../runtime/index.ts'
 import { guardedLogger, type Logger } from '../../runtime/ports/logger.ts'
 import { servedRuntime } from '../../runtime/runtime-options.ts'
 import { refuseHost, serveHost, type HostPipe } from '../mcp/stdio.ts'
+import { InUseError } from '../rows/damage.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
@@ -92,11 +93,8 @@ async function serve(
 
 /** The advice if another process has the file. Throws any other error. */
 function inUseText(error: unknown, db = ''): string {
-  const { message } = error as Error
-  const [inUse] = / is in use by [^]*?\. /.exec(message) ?? []
-  if (inUse === undefined) throw error
-  const who = message.slice(0, message.indexOf(inUse) + inUse.length).trim()
-  return `${who} Two hosts cannot each start a program on one file. Run: taskchart serve AGENT --mcp --db ${db} and give the hosts its address, such as http://127.0.0.1:4242/mcp.`
+  if (!(error instanceof InUseError)) throw error
+  return `${error.refusal} Two hosts cannot each start a program on one file. Run: taskchart serve AGENT --mcp --db ${db} and give the hosts its address, such as http://127.0.0.1:4242/mcp.`
 }
 
 /** The lines of stdin, until it ends or the command is stopped. */

@@ -35,7 +35,7 @@ interface Field {
 }
 
 /** More fields become one of JSON. */
-const MOST_FIELDS = 24
+export const MOST_FIELDS = 24
 /** Characters of a schema in the description of a field of JSON. */
 const SHOWN_SCHEMA = 500
 /** Schemas within schemas that are followed by `$ref`. */
@@ -192,9 +192,8 @@ function numberOf(schema: Schema, { plain }: FormOptions): Kind | undefined {
   if (type === 'boolean') return { field: { type, ...labelsOf(schema) }, parse: value => value }
   if (type !== 'number' && type !== 'integer') return undefined
   const isWhole = type === 'integer'
-  const step = (bound: unknown, by: number) => (isWhole && typeof bound === 'number' ? bound + by : undefined)
-  const least = boundOf(minimum) ?? boundOf(step(above, 1))
-  const most = boundOf(maximum) ?? boundOf(step(below, -1))
+  const least = boundOf(minimum) ?? boundOf(isWhole && typeof above === 'number' ? Math.floor(above) + 1 : undefined)
+  const most = boundOf(maximum) ?? boundOf(isWhole && typeof below === 'number' ? Math.ceil(below) - 1 : undefined)
   const notes = [
     ...(!isWhole && typeof above === 'number' ? [`More than ${above}.`] : []),
     ...(!isWhole && typeof below === 'number' ? [`Less than ${below}.`] : []),

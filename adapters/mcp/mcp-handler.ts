@@ -11,7 +11,6 @@ import {
   objectSuchAs,
   TRUE_OR_FALSE,
   textsSuchAs,
-  textSuchAs,
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
 import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
@@ -26,7 +25,7 @@ import {
   shownError
 } from '../entry/answers.ts'
 import { disconnectSignal, type Handler, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
-import { connectionOrigin, originMounted, tenantIn } from '../entry/interfaces.ts'
+import { connectionOrigin, originMounted, tenantIn, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, basePath } from '../entry/listen.ts'
 import { callContextOf, delayRefusal, HttpCall, type RequestHead } from '../http/call.ts'
 import { crossOrigin, NOWHERE, preflight, requestRefusal } from '../http/handler.ts'
@@ -43,7 +42,10 @@ import type { ToolAnnotations } from './tools.ts'
 export interface McpOptions {
   /** The path of the endpoint; for `serve`, below the path of the agent. Default `/mcp`. */
   readonly path?: string
-  /** The URL of the endpoint, if it differs from the one that the handler sees. Default: `mcp` below `publicUrl`. */
+  /**
+   * The URL of the endpoint, if it differs from the one that the handler sees. Default: `path` below `publicUrl`, whose
+   * own path `mcpHandler` does not repeat.
+   */
   readonly url?: string
   /**
    * How long a call waits for its task, in milliseconds, if its client knows no tasks; then it gets the state. Default
@@ -73,7 +75,10 @@ export interface McpOptions {
 /** The kinds of the options. */
 const OPTIONS: OptionKinds<McpOptions> = {
   path: A_PATH,
-  url: textSuchAs("'https://agent.example/mcp'"),
+  url: [
+    value => typeof value === 'string' && /^https?:/i.test(value) && URL.canParse(value),
+    "a URL such as 'https://agent.example/mcp'"
+  ],
   waitMs: [value => typeof value === 'number' && value >= 0 && value < 2 ** 31, 'milliseconds such as 50_000'],
   declined: [value => value === 'message' || value === 'cancel', "'message' or 'cancel'"],
   closed: [value => value === 'cancel' || value === 'keep', "'cancel' or 'keep'"],
@@ -133,20 +138,40 @@ export function checkMcpInstalled(taker: string): void {
 export function mcpHandler(given: Runtime, options: McpOptions = {}): Handler {
   const runtime = servedRuntime(given, 'mcpHandler')
   checkMcpOptions(options, 'mcpHandler')
-  return endpointOf(runtime, options, 'mcpHandler').answer
+  return endpointOf(runtime, options, 'mcpHandler', mountedUrl(runtime.settings, options)).answer
 }
 
 /** A handler that answers requests over MCP, below the path of an agent, and passes on all others. */
 export function withMcp(runtime: ServedRuntime, agentPath: string, options: McpOptions, other: Handler): Handler {
   checkMcpOptions(options, 'serve({ mcp })')
   const path = `${basePath(agentPath)}${options.path ?? DEFAULT_PATH}`
-  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })')
+  const agentUrl = knownAgentUrl(runtime.settings, 'serve({ mcp })')
+  const url = agentUrl === undefined ? undefined : mcpUrlAt(agentUrl, options)
+  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })', url)
   return (request, served) => (isAt(new URL(request.url).pathname) ? answer : other)(request, served)
 }
 
 /** The URL of the endpoint of an agent at a URL. */
 export function mcpUrlAt(agentUrl: string, { path = DEFAULT_PATH }: McpOptions = {}): string {
-  return `${agentUrl.replace(/\/$/, '')}${path}`
+  return `${basePath(agentUrl)}${path}`
+}
+
+/** The URL of the agent over HTTP, if the runtime has a `publicUrl`. Throws TypeError if that is no URL. */
+function knownAgentUrl({ publicUrl }: ServedRuntime['settings'], taker: string): string | undefined {
+  if (publicUrl === undefined) return undefined
+  if (URL.canParse(publicUrl)) return withScheme(publicUrl, 'http')
+  throw new TypeError(`${taker} needs a publicUrl such as 'https://agent.example/', not ${JSON.stringify(publicUrl)}.`)
+}
+
+/**
+ * The URL of an endpoint below `publicUrl`. Its path is that of the requests, so one that begins with the path of the
+ * agent has that already.
+ */
+function mountedUrl(settings: ServedRuntime['settings'], { path = DEFAULT_PATH }: McpOptions): string | undefined {
+  const agentUrl = knownAgentUrl(settings, 'mcpHandler')
+  if (agentUrl === undefined) return undefined
+  const { origin, pathname } = new URL(agentUrl)
+  return mcpUrlAt(path.startsWith(`${basePath(pathname)}/`) ? origin : agentUrl, { path })
 }
 
 /** An endpoint: whether a path belongs to it, and its handler. */
@@ -155,10 +180,11 @@ interface Endpoint {
   readonly answer: Handler
 }
 
-function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string): Endpoint {
+/** `ownUrl`: the URL of the endpoint for clients, if the runtime says where the agent is. */
+function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, ownUrl: string | undefined): Endpoint {
   checkMcpInstalled(taker)
   const { settings } = runtime
-  const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants)
+  const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants, options.url ?? ownUrl)
   let loaded: Promise<McpHttpHandler> | undefined
   const load = () => (loaded ??= loadSdk(runtime, mcpSettings(options)))
 
@@ -167,9 +193,9 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string):
 
   /** The URL of the endpoint that a request is for; `undefined` if it cannot be known. */
   const urlOf = (address: URL, { direct }: NodeResponse, path: string): string | undefined => {
-    const { publicUrl, hosts } = settings
-    const own = options.url ?? (publicUrl === undefined ? undefined : `${publicUrl.replace(/\/$/, '')}${paths.leaf}`)
-    if (own !== undefined) return path === paths.path ? own : own.replace(/\/[^/]*$/, paths.below(path))
+    const { hosts } = settings
+    const own = paths.urlOf(path)
+    if (own !== undefined) return own
     const origin = direct ? connectionOrigin(address.hostname, direct.socket, hosts) : originMounted(address, hosts)
     return origin === undefined ? undefined : `${origin}${path}`
   }
@@ -267,24 +293,29 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string):
     let failure: A2AError | undefined
     const gone = new AbortController()
     const stop = onAbort(goneSignal(call), () => gone.abort())
-    const request = new Request(call.request.url, {
-      method: 'POST',
-      headers: Array.from(call.request.headers),
-      signal: gone.signal
-    })
-    const { method, params } = envelope
-    const message = { jsonrpc: '2.0', method, ...(params !== undefined && { params }) }
-    const extra: SdkExtra = { call: context, onError: error => (failure = error) }
-    const answered = await (
-      await load()
-    ).fetch(request, {
-      parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
-      authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
-    })
-    const isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
-    if (!isStream) stop()
-    if (failure) await delayRefusal(failure, settings)
-    return withHeaders(answered, headers, failure, isStream)
+    let isStream = false
+    try {
+      const request = new Request(call.request.url, {
+        method: 'POST',
+        headers: Array.from(call.request.headers),
+        signal: gone.signal
+      })
+      const { method, params } = envelope
+      const message = { jsonrpc: '2.0', method, ...(params !== undefined && { params }) }
+      const extra: SdkExtra = { call: context, onError: error => (failure = error) }
+      const answered = await (
+        await load()
+      ).fetch(request, {
+        parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
+        authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
+      })
+      isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
+      const answer = isStream ? withEnd(answered, stop) : answered
+      if (failure) await delayRefusal(failure, settings)
+      return withHeaders(answer, headers, failure, isStream)
+    } finally {
+      if (!isStream) stop()
+    }
   }
   return { isAt: pathname => paths.find(pathname) !== undefined || described(pathname) !== undefined, answer }
 }
@@ -330,6 +361,13 @@ function bareRefusal({ status, message, headers }: RefusedRequest): RefusedReque
   return { status, message, ...(headers && { headers }) }
 }
 
+/** An answer that is a stream. `ended` is called once the stream has ended or failed, or nobody reads it any more. */
+function withEnd(answer: Response, ended: () => void): Response {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  ;(answer.body as ReadableStream<Uint8Array>).pipeTo(writable).then(ended, ended)
+  return new Response(readable, answer)
+}
+
 /** An answer of the SDK with the headers of every answer, and with the status of its error. */
 function withHeaders(
   answer: Response,
@@ -350,38 +388,58 @@ function withHeaders(
   return new Response(answer.body, { status, headers })
 }
 
-/** The paths of an endpoint: its own, one for each tenant, and those of its metadata. */
+/**
+ * The paths of an endpoint: its own, one for each tenant, and those of its metadata. Behind a proxy the URLs that
+ * clients use have other paths than those of the requests.
+ */
 class McpPaths {
   readonly path: string
-  /** Its last segment, with a slash. */
-  readonly leaf: string
-  readonly #folder: string
   readonly #hasTenants: boolean
+  /** The URL of the endpoint, if it does not follow from requests. */
+  readonly #url: URL | undefined
 
-  constructor(path: string, hasTenants: boolean) {
+  constructor(path: string, hasTenants: boolean, url: string | undefined) {
     this.path = basePath(path)
-    this.leaf = this.path.slice(this.path.lastIndexOf('/'))
-    this.#folder = this.path.slice(0, this.path.length - this.leaf.length)
     this.#hasTenants = hasTenants
+    this.#url = url === undefined ? undefined : new URL(url)
   }
 
   /** The tenant of a path of this endpoint; `undefined` for another path. */
   find(pathname: string): { readonly tenant: string | undefined } | undefined {
     const path = basePath(pathname)
     if (path === this.path) return { tenant: undefined }
-    if (!this.#hasTenants || !path.startsWith(`${this.#folder}/`) || !path.endsWith(this.leaf)) return undefined
-    const tenant = tenantIn(path.slice(this.#folder.length, path.length - this.leaf.length))
+    const folder = folderOf(this.path)
+    const leaf = this.path.slice(folder.length)
+    if (!this.#hasTenants || !path.startsWith(`${folder}/`) || !path.endsWith(leaf)) return undefined
+    const tenant = tenantIn(path.slice(folder.length, path.length - leaf.length))
     return tenant === undefined ? undefined : { tenant }
   }
 
-  /** A path of this endpoint, without its folder. */
-  below(path: string): string {
-    return path.slice(this.#folder.length)
+  /** The URL that clients use for a path of this endpoint; `undefined` if it follows from requests. */
+  urlOf(path: string): string | undefined {
+    const asked = basePath(path)
+    if (!this.#url || asked === this.path) return this.#url?.href
+    return `${this.#url.origin}${moved(asked, this.path, this.#url.pathname)}`
   }
 
-  /** The path that a path of metadata describes, if that is one of this endpoint. */
+  /** The path of this endpoint that a path of metadata describes: that of the requests, or that of the URL. */
   describedBy(pathname: string): string | undefined {
     const path = metadataPath(pathname)
-    return path !== undefined && this.find(path) ? basePath(path) : undefined
+    if (path === undefined) return undefined
+    const asked = basePath(path)
+    const own = this.#url ? moved(asked, basePath(this.#url.pathname), this.path) : asked
+    return [own, asked].find(each => this.find(each) !== undefined)
   }
+}
+
+/** A path of one endpoint as that of another one: its own path, or one in its folder. Others stay as they are. */
+function moved(path: string, from: string, to: string): string {
+  if (path === from) return to
+  const folder = folderOf(from)
+  return path.startsWith(`${folder}/`) ? `${folderOf(to)}${path.slice(folder.length)}` : path
+}
+
+/** A path without its last segment. */
+function folderOf(path: string): string {
+  return path.replace(/\/[^/]*$/, '')
 }

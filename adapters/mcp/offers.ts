@@ -1,10 +1,11 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
+import { type Decoded, tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { type NegotiationMove, type Offer, offerIn } from '../../machines/protocol/negotiation.ts'
+import { MoveSchema, type NegotiationMove, type Offer, offerIn } from '../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { messageResult, type ToolResult, wordsIn } from './content.ts'
-import { elicitedForm, type ElicitedForm, type FormOptions } from './form.ts'
+import { elicitedForm, type FormOptions, type FormSchema, MOST_FIELDS } from './form.ts'
 import type { Elicitation } from './questions.ts'
 
 type Schema = Readonly<Record<string, unknown>>
@@ -17,10 +18,20 @@ export interface OfferInMessage {
   readonly contextId: string
 }
 
+/** An offer as a form. */
+export interface OfferForm {
+  readonly schema: FormSchema
+  /**
+   * The move in the content of the form. A decision that is none of the three accepts nothing: it declines. Terms that
+   * are no object give violations.
+   */
+  readonly moveOf: (content: Schema) => Decoded<NegotiationMove>
+}
+
 /** The field of the user's decision. */
 const DECISION = 'decision'
 const DECISIONS = ['accept', 'decline', 'propose']
-/** The field of other terms, if those have no schema that a form can show. */
+/** The field of other terms, if a form cannot show each as a field of its own. */
 const TERMS = 'terms'
 
 /** The offer of a message; `undefined` if it makes none. */
@@ -31,10 +42,17 @@ export function openOfferIn(message: Message): OfferInMessage | undefined {
 }
 
 /** An offer as a form: the decision, and other terms, which may stay as they are. */
-export function offerForm({ terms }: Offer, card: AgentCard, options: FormOptions): ElicitedForm {
+export function offerForm(
+  { offerId, terms }: Pick<Offer, 'offerId' | 'terms'>,
+  card: AgentCard,
+  options: FormOptions
+): OfferForm {
   const schema = termsSchemaOf(card)
   const properties = isObject(schema?.['properties']) ? schema['properties'] : {}
-  const isShown = Object.keys(terms).every(name => name in properties) && !(DECISION in properties)
+  const isShown =
+    Object.keys(terms).every(name => Object.hasOwn(properties, name)) &&
+    !Object.hasOwn(properties, DECISION) &&
+    Object.keys(properties).length < MOST_FIELDS
   const fields = isShown
     ? Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, presetTo(field, terms[name])]))
     : { [TERMS]: { type: 'object', description: 'Other terms, for propose.' } }
@@ -43,12 +61,34 @@ export function offerForm({ terms }: Offer, card: AgentCard, options: FormOption
     enum: DECISIONS,
     description: 'accept or decline the offer, or propose the terms below.'
   }
-  const form = { type: 'object', properties: { [DECISION]: decision, ...fields }, required: [DECISION] }
-  return elicitedForm({ ...form, ...(schema?.['$defs'] !== undefined && { $defs: schema['$defs'] }) }, options)
+  const { schema: requestedSchema, partOf } = elicitedForm(
+    {
+      type: 'object',
+      properties: { [DECISION]: decision, ...fields },
+      required: [DECISION],
+      ...(schema?.['$defs'] !== undefined && { $defs: schema['$defs'] })
+    },
+    options
+  )
+  return {
+    schema: requestedSchema,
+    moveOf: content => {
+      const { data } = partOf(content) as { readonly data: Schema }
+      const { [DECISION]: decided, ...values } = data
+      if (decided === 'accept') return { value: { accept: { offerId } } }
+      if (decided !== 'propose') return { value: { decline: { offerId } } }
+      // A field that the user left out keeps its term, also if that may be null.
+      const given = Object.entries(values).filter(([name, value]) => Object.hasOwn(content, name) && value !== '')
+      const others = isShown ? Object.fromEntries(given) : (values[TERMS] ?? '')
+      if (others === '') return { value: { propose: { terms } } }
+      if (!isObject(others)) return { violations: [{ field: TERMS, description: 'must be a JSON object' }] }
+      return { value: { propose: { terms: { ...terms, ...others } } } }
+    }
+  }
 }
 
 /** An offer as a request to the client's user. */
-export function offerElicitation({ offer, message }: OfferInMessage, form: ElicitedForm): Elicitation {
+export function offerElicitation({ offer, message }: OfferInMessage, form: OfferForm): Elicitation {
   const words = [wordsIn(message.parts.filter(part => !isOffer(part))), `Terms: ${JSON.stringify(offer.terms)}`]
   return {
     method: 'elicitation/create',
@@ -56,29 +96,28 @@ export function offerElicitation({ offer, message }: OfferInMessage, form: Elici
   }
 }
 
-/** The move in the content of a form. A decision that is none of the three accepts nothing: it declines. */
-export function decidedMove(
-  { offerId, terms }: Pick<Offer, 'offerId' | 'terms'>,
-  form: ElicitedForm,
-  content: Schema
-): NegotiationMove {
-  const { data } = form.partOf(content) as { readonly data: Schema }
-  const { [DECISION]: decision, [TERMS]: others, ...fields } = data
-  if (decision === 'accept') return { accept: { offerId } }
-  if (decision !== 'propose') return { decline: { offerId } }
-  const given = isObject(others)
-    ? others
-    : Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
-  return { propose: { terms: { ...terms, ...given } } }
+/**
+ * The move in the argument `negotiation` of a tool, which has the id or the terms without the members of the wire form.
+ * Anything but one move gives violations.
+ */
+export function readMove(argument: unknown): Decoded<NegotiationMove> {
+  const { value, violations } = tryDecode(MoveSchema, isObject(argument) ? wireMove(argument) : argument, 'negotiation')
+  if (violations === undefined) return { value }
+  return {
+    violations: violations.map(({ field, description }) => ({
+      field: field.replace(/\.(?:offerId|terms)$/, ''),
+      description
+    }))
+  }
 }
 
-/** The move in the argument `negotiation` of a tool; `undefined` if it is none. */
-export function readMove(argument: unknown): NegotiationMove | undefined {
-  if (!isObject(argument)) return undefined
-  const { accept, decline, propose } = argument
-  if (typeof accept === 'string') return { accept: { offerId: accept } }
-  if (typeof decline === 'string') return { decline: { offerId: decline } }
-  return isObject(propose) ? { propose: { terms: propose } } : undefined
+function wireMove(argument: Schema): Schema {
+  return Object.fromEntries(
+    Object.entries(argument).map(([name, value]) => [
+      name,
+      value === null ? null : { [name === 'propose' ? 'terms' : 'offerId']: value }
+    ])
+  )
 }
 
 /** The result of an offer for a client that cannot ask its user. */

@@ -53,9 +53,10 @@ export class StateSeal {
   /** The value that was sealed for this caller; `undefined` for anything else. */
   async open(text: string, call: CallContext): Promise<JsonValue | undefined> {
     const bytes = Buffer.from(text, 'base64url')
+    if (bytes.length < ID_BYTES + IV_BYTES + TAG_BYTES) return undefined
     const id = bytes.subarray(0, ID_BYTES).toString('base64url')
     const key = this.#find(id) ?? (await this.#load(), this.#find(id))
-    if (!key || bytes.length < ID_BYTES + IV_BYTES + TAG_BYTES) return undefined
+    if (!key) return undefined
     const [iv, tag, sealed] = [
       bytes.subarray(ID_BYTES, ID_BYTES + IV_BYTES),
       bytes.subarray(ID_BYTES + IV_BYTES, ID_BYTES + IV_BYTES + TAG_BYTES),

@@ -9,15 +9,7 @@ import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/pro
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { messageResult, taskResult, textResult, type ToolResult } from './content.ts'
-import {
-  decidedMove,
-  readMove,
-  offerElicitation,
-  offerForm,
-  offerResult,
-  openOfferIn,
-  type OfferInMessage
-} from './offers.ts'
+import { readMove, offerElicitation, offerForm, offerResult, openOfferIn, type OfferInMessage } from './offers.ts'
 import {
   cancelUnlessEnded,
   NO_TASK,
@@ -137,12 +129,8 @@ export class ToolCalls {
   async #open(tool: SkillTool, request: ToolRequest, card: AgentCard, caller: McpCaller): Promise<ToolOutcome> {
     const read = readToolArguments(tool, request.arguments)
     if ('violations' in read) throw this.#rejected(invalidParams(...read.violations), caller)
-    const move = read.move === undefined ? undefined : readMove(read.move)
-    if (read.move !== undefined && !move)
-      throw this.#rejected(
-        invalidParams({ field: 'negotiation', description: 'must have accept, decline or propose' }),
-        caller
-      )
+    const { value: move, violations } = read.move === undefined ? {} : readMove(read.move)
+    if (violations) throw this.#rejected(invalidParams(...violations), caller)
     const message: Message = {
       messageId: randomUUID(),
       role: 'ROLE_USER',
@@ -229,15 +217,19 @@ export class ToolCalls {
     caller: McpCaller
   ): Promise<ToolOutcome> {
     const { action, content } = request.responses[offerId] ?? {}
+    const advice = `To answer it, call this tool with contextId ${contextId} and negotiation.`
     if (action !== 'accept' && action !== 'decline')
-      return textResult(
-        `The user has not decided about the offer ${offerId}. To answer it, call this tool with contextId ${contextId} and negotiation.`,
-        true
-      )
-    const offer = { offerId, terms, round: 1, expiresAt: '' }
-    const form = offerForm(offer, card, { plain: this.#options.plainForms })
-    const move =
-      action === 'decline' ? { decline: { offerId } } : decidedMove(offer, form, isObject(content) ? content : {})
+      return textResult(`The user has not decided about the offer ${offerId}. ${advice}`, true)
+    const form = offerForm({ offerId, terms }, card, { plain: this.#options.plainForms })
+    const { value: move, violations } =
+      action === 'decline' ? { value: { decline: { offerId } } } : form.moveOf(isObject(content) ? content : {})
+    if (violations) {
+      const described = violations.map(({ field, description }) => ({
+        field,
+        description: `${description}. The offer ${offerId} is as it was. ${advice}`
+      }))
+      throw this.#rejected(invalidParams(...described), caller)
+    }
     const message: Message = { messageId, contextId, role: 'ROLE_USER', parts: [movePart(move)] }
     const answer = await this.#send(message, caller.call, [NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION])
     return this.#answerOf(answer, request, card, caller, false)

@@ -61,7 +61,8 @@ const OWN: Schema = {
 const MOVE: Schema = {
   negotiation: {
     type: 'object',
-    description: 'Answers an offer of an earlier result, with its contextId. Ask your user first.',
+    description:
+      'Answers an offer of an earlier result, with its contextId: exactly one of these. Ask your user first.',
     properties: {
       accept: { type: 'string', description: 'The offerId to accept.' },
       decline: { type: 'string', description: 'The offerId to decline.' },

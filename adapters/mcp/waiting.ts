@@ -66,15 +66,20 @@ function statusIn(item: StreamResponse): TaskStatus | undefined {
 }
 
 /** Reads a task of an agent that does not stream, again and again. */
-async function poll(runtime: ServedRuntime, id: string, options: WaitOptions, call: CallContext): Promise<void> {
+async function poll(
+  runtime: ServedRuntime,
+  id: string,
+  options: WaitOptions,
+  call: CallContext & { readonly signal: AbortSignal }
+): Promise<void> {
   const { clock } = runtime.settings
   for (;;) {
     const { status } = await runtime.getTask({ id, historyLength: 0 }, call)
     if (endsWait(status, options)) return
     await new Promise<void>(resolve => {
-      const timer = clock.setTimeout(resolve, READ_MS)
-      if (call.signal) onAbort(call.signal, () => (clock.clearTimeout(timer), resolve()))
+      const timer = clock.setTimeout(() => (stop(), resolve()), READ_MS)
+      const stop = onAbort(call.signal, () => (clock.clearTimeout(timer), resolve()))
     })
-    call.signal?.throwIfAborted()
+    call.signal.throwIfAborted()
   }
 }

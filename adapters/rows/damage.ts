@@ -83,6 +83,17 @@ export class StorageError extends Error {
   override readonly name = 'StorageError'
 }
 
+/** A file or database that another process has. */
+export class InUseError extends StorageError {
+  /** Who has it, as a sentence: the message without the advice. */
+  readonly refusal: string
+
+  constructor(refusal: string, advice: string) {
+    super(`${refusal} ${advice}`)
+    this.refusal = refusal
+  }
+}
+
 /** The process that has a file or database, for the error of another. */
 export interface Holder {
   readonly pid: number
@@ -97,9 +108,9 @@ export function thisHolder(): Holder {
 }
 
 /** The refusal of a file or database that another process has. */
-export function inUse(name: string, holder: Holder | undefined, advice: string): StorageError {
+export function inUse(name: string, holder: Holder | undefined, advice: string): InUseError {
   const who = holder ? `process ${holder.pid} on ${holder.host} since ${holder.since}` : 'another process'
-  return new StorageError(`${name} is in use by ${who}. ${advice}`)
+  return new InUseError(`${name} is in use by ${who}.`, advice)
 }
 
 /** The refusal of a file or database of a newer package. */

@@ -187,7 +187,8 @@ await t.test('wrong arguments and a file that is none end the command', { skip: 
   for (const [argv, code, text] of [
     [['agent.mjs', '--principal', ''], 2, /--principal takes a name/],
     [[], 2, /AGENT\.ts\|js is missing/],
-    [['agent.mjs', '--db', 'notes.txt'], 1, /is not a SQLite file/]
+    [['agent.mjs', '--db', 'notes.txt'], 1, /is not a SQLite file/],
+    [['agent.mjs', '--db', 'it is in use by me. /notes.db'], 1, /notes\.db cannot be used: its folder cannot be found/]
   ] as const)
     t.match(await hosted(t, cwd, argv).ended, { code, stderr: text })
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { z } from 'zod'
 import { elicitedForm } from '../../../adapters/mcp/form.ts'
-import { offerForm, decidedMove, readMove } from '../../../adapters/mcp/offers.ts'
+import { offerForm, readMove } from '../../../adapters/mcp/offers.ts'
 import { StateSeal } from '../../../adapters/mcp/sealed-state.ts'
 import { skillTools } from '../../../adapters/mcp/tools.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
@@ -64,6 +64,23 @@ await t.test('the properties of an object are fields, each as loose as its schem
     free: { type: 'string', description: /^As JSON: / },
     list: { type: 'string', description: /^As JSON: / }
   })
+  for (const [bounds, shown] of [
+    [
+      { exclusiveMinimum: 1.5, exclusiveMaximum: 4.5 },
+      { minimum: 2, maximum: 4 }
+    ],
+    [
+      { exclusiveMinimum: -1.5, exclusiveMaximum: -0.5 },
+      { minimum: -1, maximum: -1 }
+    ],
+    [
+      { exclusiveMinimum: 1, exclusiveMaximum: 4 },
+      { minimum: 2, maximum: 3 }
+    ]
+  ] as const)
+    t.strictSame(elicitedForm({ type: 'integer', ...bounds }).schema.properties, {
+      answer: { type: 'integer', ...shown }
+    })
   t.notOk('minimum' in (schema.properties['whole'] ?? {}), 'bounds of safe integers say nothing')
   t.notOk('pattern' in (schema.properties['mail'] ?? {}))
   t.notOk(schema.required?.includes('note') || schema.required?.includes('mail'))
@@ -230,6 +247,9 @@ await t.test("the input of a tool is the agent's, with a plain object at its roo
   t.end()
 })
 
+const cardOfTerms = (terms: object) =>
+  cardWith({ capabilities: { extensions: [{ uri: NEGOTIATION_EXTENSION, params: { terms } }] } })
+
 await t.test('an offer whose terms have no schema, or too many, is answered with JSON', t => {
   const offer = { offerId: 'o1', round: 1, terms: { euros: 5 }, expiresAt: '' }
   const form = offerForm(offer, cardWith({}), {})
@@ -237,22 +257,74 @@ await t.test('an offer whose terms have no schema, or too many, is answered with
     decision: { enum: ['accept', 'decline', 'propose'] },
     terms: { description: /Other terms, for propose\. As JSON/ }
   })
-  t.strictSame(decidedMove(offer, form, { decision: 'propose', terms: '{"euros":4}' }), {
-    propose: { terms: { euros: 4 } }
-  })
-  t.strictSame(decidedMove(offer, form, { decision: 'accept' }), { accept: { offerId: 'o1' } })
+  const proposed = (terms: object) => ({ value: { propose: { terms } } })
+  t.strictSame(form.moveOf({ decision: 'propose', terms: '{"euros":4}' }), proposed({ euros: 4 }))
+  for (const nothing of ['', null, undefined])
+    t.strictSame(form.moveOf({ decision: 'propose', terms: nothing }), proposed({ euros: 5 }))
+  for (const wrong of ['four', '[4]', '4'])
+    t.strictSame(form.moveOf({ decision: 'propose', terms: wrong }), {
+      violations: [{ field: 'terms', description: 'must be a JSON object' }]
+    })
+  t.strictSame(form.moveOf({ decision: 'accept' }), { value: { accept: { offerId: 'o1' } } })
   const terms = {
     type: 'object',
     properties: { euros: { $ref: '#/$defs/e' }, day: true },
     $defs: { e: { type: 'number' } }
   }
-  const card = cardWith({ capabilities: { extensions: [{ uri: NEGOTIATION_EXTENSION, params: { terms } }] } })
-  const known = offerForm(offer, card, {})
+  const known = offerForm(offer, cardOfTerms(terms), {})
   t.match(known.schema.properties, { euros: { type: 'number', default: 5 }, day: {} })
-  t.strictSame(decidedMove(offer, known, { decision: 'propose', euros: 4, day: '' }), {
-    propose: { terms: { euros: 4 } }
+  t.strictSame(known.moveOf({ decision: 'propose', euros: 4, day: '' }), proposed({ euros: 4 }))
+  const many = Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`term${i}`, { type: 'number' }]))
+  for (const properties of [many, { euros: {}, decision: {} }, { other: {} }]) {
+    const asJson = offerForm(offer, cardOfTerms({ type: 'object', properties }), {})
+    t.strictSame(Object.keys(asJson.schema.properties), ['decision', 'terms'])
+    t.strictSame(
+      asJson.moveOf({ decision: 'propose', terms: '{"decision":"x"}' }),
+      proposed({ euros: 5, decision: 'x' })
+    )
+  }
+  const inherited = offerForm({ ...offer, terms: { toString: 1 } }, cardOfTerms({ type: 'object', properties: {} }), {})
+  t.ok('terms' in inherited.schema.properties)
+  t.end()
+})
+
+await t.test('a counter-offer keeps each term that the user left as it was, whatever its name', t => {
+  const terms = { terms: 'net 30', answer: 'x', note: 'by train', euros: 5 }
+  const properties = {
+    terms: { type: 'string' },
+    answer: { type: 'string' },
+    note: { type: ['string', 'null'] },
+    euros: { type: 'number' }
+  }
+  const { moveOf } = offerForm({ offerId: 'o1', terms }, cardOfTerms({ type: 'object', properties }), {})
+  t.strictSame(moveOf({ decision: 'propose', terms: 'net 60', answer: 'y' }), {
+    value: { propose: { terms: { terms: 'net 60', answer: 'y', note: 'by train', euros: 5 } } }
   })
-  t.strictSame(readMove({ decline: 'o1' }), { decline: { offerId: 'o1' } })
+  t.strictSame(moveOf({ decision: 'propose', note: null }), { value: { propose: { terms: { ...terms, note: null } } } })
+  const nested = { type: 'object', properties: { terms: { type: 'object' }, euros: { type: 'number' } } }
+  const other = offerForm({ offerId: 'o1', terms: { terms: { days: 30 }, euros: 5 } }, cardOfTerms(nested), {})
+  t.strictSame(other.moveOf({ decision: 'propose', terms: '{"days":60}' }), {
+    value: { propose: { terms: { terms: { days: 60 }, euros: 5 } } }
+  })
+  t.end()
+})
+
+await t.test('the argument of a tool is one move, else the violations name what is wrong', t => {
+  t.strictSame(readMove({ accept: 'o1' }), { value: { accept: { offerId: 'o1' } } })
+  t.strictSame(readMove({ decline: 'o1', propose: null }), { value: { decline: { offerId: 'o1' } } })
+  t.strictSame(readMove({ propose: { euros: 4, offerId: 'x' } }), {
+    value: { propose: { terms: { euros: 4, offerId: 'x' } } }
+  })
+  for (const [argument, field, description] of [
+    [{ accept: 'o1', decline: 'o1' }, 'negotiation', /must have exactly one of propose, accept, decline/],
+    [{ accept: 'o1', propose: { euros: 1 } }, 'negotiation', /must have exactly one of propose, accept, decline/],
+    [{}, 'negotiation', /must have exactly one of/],
+    [null, 'negotiation', /must be an object/],
+    ['accept', 'negotiation', /must be an object/],
+    [{ accept: 5 }, 'negotiation.accept', /must be/],
+    [{ propose: [] }, 'negotiation.propose', /must be an object/]
+  ] as const)
+    t.match(readMove(argument), { value: undefined, violations: [{ field, description }] }, JSON.stringify(argument))
   t.end()
 })
 
@@ -269,7 +341,12 @@ await t.test('a seal opens in every process of the store, and its keys change af
   t.equal(await other.open(one, { principal: 'ben' }), undefined)
   t.equal(await other.open(one, { principal: 'anna', tenant: 'blue' }), undefined)
   t.equal(await other.open(one, {}), undefined)
-  t.equal(await other.open(one.slice(0, 20), call), undefined)
+  const { readNote } = second.runtime
+  const unread = () => t.fail('a text that is too short is no reason to read the store')
+  Object.assign(second.runtime, { readNote: unread })
+  for (const short of ['', one.slice(0, 20), 'x'.repeat(44)]) t.equal(await other.open(short, call), undefined)
+  Object.assign(second.runtime, { readNote })
+  t.equal(await other.open('x'.repeat(46), call), undefined)
   const month = 31 * 24 * 60 * 60 * 1000
   first.clock.increment(month)
   const three = await other.seal({ x: 3 }, call)

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { z } from 'zod'
 import {
@@ -153,8 +154,13 @@ await t.test('the arguments of tools are checked, and what is wrong with them is
     ['coffee', { message: 'x', contextId: 5 }, /contextId must be a string/],
     ['coffee', { message: 'x', referenceTaskIds: 'a' }, /referenceTaskIds must be a list of strings/],
     ['coffee', { message: 'x', referenceTaskIds: [5] }, /referenceTaskIds must be a list of strings/],
-    ['coffee', { message: 'x', negotiation: 5 }, /negotiation must have accept, decline or propose/],
-    ['coffee', { message: 'x', negotiation: {} }, /negotiation must have accept, decline or propose/],
+    ['coffee', { message: 'x', negotiation: 5 }, /negotiation must be an object/],
+    ['coffee', { message: 'x', negotiation: {} }, /negotiation must have exactly one of propose, accept, decline/],
+    [
+      'coffee',
+      { message: 'x', negotiation: { accept: 'o', decline: 'o' } },
+      /negotiation must have exactly one of propose, accept, decline/
+    ],
     ['task_followup', {}, /taskId must be the taskId of an earlier result/],
     ['task_followup', { taskId: '' }, /taskId must be the taskId of an earlier result/],
     ['task_followup', { taskId: 'x', message: 5 }, /message must be a string/],
@@ -224,6 +230,25 @@ await t.test('an agent that does not stream is read again and again', async t =>
   const slow = quick({}).call('coffee')
   const stopOther = setInterval(() => other.increment(500), 1)
   t.match(textsIn(await slow.finally(() => clearInterval(stopOther))), [/still working/])
+})
+
+await t.test('each read of a task leaves no listener behind', async t => {
+  const work: WorkFunction = () => new Promise(() => {})
+  const { as, runtime, clock } = servedMcp(t, { work, capabilities: { streaming: false } }, {}, { waitMs: 5500 })
+  const listeners: number[] = []
+  const { getTask } = runtime
+  Object.assign(runtime, {
+    getTask: (...given: Parameters<typeof getTask>) => {
+      const [, call] = given
+      if (call?.signal) listeners.push(getEventListeners(call.signal, 'abort').length)
+      return getTask(...given)
+    }
+  })
+  const waiting = as({}).call('coffee')
+  const stop = setInterval(() => clock.increment(500), 1)
+  t.match(textsIn(await waiting.finally(() => clearInterval(stop))), [/still working/])
+  t.ok(listeners.length > 4)
+  t.strictSame(new Set(listeners.slice(0, -1)), new Set([0]))
 })
 
 await t.test('a client that disconnects before it has an id cancels its task, unless the author keeps it', async t => {
@@ -334,6 +359,25 @@ await t.test('a declined, a dismissed and an expired offer open no task', async 
   )
   t.match(late.error, { code: -32602, message: 'Invalid or expired requestState' })
   t.equal((await runtime.listTasks({})).totalSize, 0)
+})
+
+await t.test('terms that are no JSON object are refused, and the offer stays open', async t => {
+  const { as, runtime } = servedMcp(t, {
+    negotiate: negotiation({ terms: z.record(z.string(), z.number()), respond: () => offer({ euros: 50 }) }),
+    work: () => {}
+  })
+  const peer = as({ form: true })
+  const offered = await peer.call('coffee')
+  const { key } = questionIn(offered)
+  const propose = { decision: 'propose', terms: 'forty euros' }
+  const { result } = await peer.call('coffee', undefined, round(offered, key, { action: 'accept', content: propose }))
+  t.match(result, {
+    isError: true,
+    content: [{ text: /^Not accepted: terms must be a JSON object\. The offer .* is as it was\. To answer it, call/ }]
+  })
+  const accepted = { action: 'accept', content: { decision: 'accept' } }
+  await peer.call('coffee', undefined, round(offered, key, accepted))
+  t.equal((await runtime.listTasks({})).totalSize, 1)
 })
 
 await t.test('a client that cannot ask gets the offer as the result, and answers by the tool', async t => {

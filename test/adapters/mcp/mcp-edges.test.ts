@@ -188,6 +188,14 @@ await t.test('a served agent says where its metadata is, and refuses a caller ov
   const place = `${new URL(served.url).origin}/.well-known/oauth-protected-resource/mcp`
   t.equal(refused.headers.get('www-authenticate'), `Bearer resource_metadata="${place}"`)
   t.match(await (await fetch(place)).json(), { resource: served.mcpUrl })
+  const below = start(t, { work: sized }, { authenticate, publicUrl: 'wss://agent.example/a/', hosts: ['127.0.0.1'] })
+  const other = await serve(below.runtime, { port: 0, path: '/a', mcp: { path: '/tools/mcp' } })
+  t.teardown(() => other.close())
+  t.equal(new URL(other.mcpUrl ?? '').pathname, '/a/tools/mcp')
+  const { headers } = await fetch(other.mcpUrl ?? '', { method: 'POST', body: '{}' })
+  const shown = '/.well-known/oauth-protected-resource/a/tools/mcp'
+  t.equal(headers.get('www-authenticate'), `Bearer resource_metadata="https://agent.example${shown}"`)
+  t.match(await (await fetch(new URL(shown, other.mcpUrl))).json(), { resource: 'https://agent.example/a/tools/mcp' })
   const open = start(t, { work: sized }, { authenticate: () => ({ id: 'anna' }) })
   const direct = {
     socket: new Socket(),

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import t, { type Test } from 'tap'
 import { apiKey } from '../../../adapters/auth/index.ts'
 import { mcpHandler, type McpOptions } from '../../../adapters/mcp/index.ts'
@@ -5,7 +6,7 @@ import { inspect } from '../../../adapters/inspector/index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import { createRuntime, defineAgent, type Authenticate, type RuntimeOptions } from '../../../runtime/index.ts'
 import { answerOf, mcpPeer, openedTask, questionIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
-import { rejection, start } from '../../fixtures/runtime/runtime-helpers.ts'
+import { rejection, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { servedMcp, sized } from '../../fixtures/servers/mcp-agent.ts'
 
 const ADDRESS = 'http://127.0.0.1:4242/mcp'
@@ -69,6 +70,35 @@ await t.test('a request from another host, another page or with a token in its U
     t.equal(refused.status, 405)
     t.equal(refused.headers.get('allow'), 'POST, OPTIONS')
   }
+})
+
+await t.test('an answer leaves no listener on the connection, however it ends', async t => {
+  const { runtime } = start(t, { card: { name: 'Barista' }, work: sized })
+  const handler = mcpHandler(runtime)
+  const post = (body: object) => new Request(ADDRESS, { method: 'POST', headers: HEADERS, body: JSON.stringify(body) })
+  const listenersOf = ({ signal }: Request) => getEventListeners(signal, 'abort').length
+  const none = listenersOf(post({}))
+  const read = post(INITIALIZE)
+  const answer = await handler(read)
+  t.equal(answer.headers.get('content-type'), 'text/event-stream')
+  await answer.text()
+  await until(() => listenersOf(read) === none)
+  const left = post(INITIALIZE)
+  await (await handler(left)).body?.cancel()
+  await until(() => listenersOf(left) === none)
+  const ping = post({ jsonrpc: '2.0', method: 'notifications/initialized' })
+  await handler(ping)
+  t.equal(listenersOf(ping), none, 'no stream')
+  const broken = post(INITIALIZE)
+  const { headers } = broken
+  const lines = () => {
+    throw new Error('broken')
+  }
+  Object.defineProperty(broken, 'headers', {
+    value: { get: headers.get.bind(headers), has: headers.has.bind(headers), [Symbol.iterator]: lines }
+  })
+  t.match(await rejection(handler(broken)), { message: 'broken' })
+  t.equal(listenersOf(broken), none, 'a failure')
 })
 
 await t.test('a malformed request is answered with what is wrong, and nothing happens', async t => {
@@ -170,6 +200,48 @@ await t.test('the metadata comes from the schemes of the card, and from the URL 
   )
   const blue = await ask({ method: 'GET' }, 'http://127.0.0.1:4242/.well-known/oauth-protected-resource/blue/mcp')
   t.match(JSON.parse(blue.text), { resource: 'https://agent.example/blue/mcp' })
+})
+
+await t.test('the metadata is for the URL that clients use, wherever a proxy puts the endpoint', async t => {
+  const wellKnown = '/.well-known/oauth-protected-resource'
+  for (const [publicUrl, settings, resource, path = '/mcp'] of [
+    ['https://a.example/', { path: '/tools/mcp' }, 'https://a.example/tools/mcp', '/tools/mcp'],
+    ['https://a.example', { path: '/tools/mcp/' }, 'https://a.example/tools/mcp/', '/tools/mcp'],
+    ['https://a.example/agent/', { path: '/agent/mcp' }, 'https://a.example/agent/mcp', '/agent/mcp'],
+    ['https://a.example/agent', {}, 'https://a.example/agent/mcp'],
+    ['https://a.example/mcp', {}, 'https://a.example/mcp/mcp'],
+    ['wss://a.example/', {}, 'https://a.example/mcp'],
+    [undefined, { url: 'https://a.example/x/y' }, 'https://a.example/x/y'],
+    ['https://b.example/', { url: 'https://a.example' }, 'https://a.example/']
+  ] as const) {
+    const options = { authenticate: bearer, hosts: ['127.0.0.1'], ...(publicUrl !== undefined && { publicUrl }) }
+    const ask = asked(t, options, settings)
+    const { origin, pathname } = new URL(resource)
+    const place = `${wellKnown}${pathname}`
+    for (const at of [path, `${path}/`]) {
+      const refused = await ask({ body: '{}' }, `http://127.0.0.1:4242${at}`)
+      t.equal(refused.headers.get('www-authenticate'), `Bearer resource_metadata="${origin}${place}"`)
+    }
+    for (const at of [place, `${wellKnown}${path}`])
+      t.match(JSON.parse((await ask({ method: 'GET' }, `http://127.0.0.1:4242${at}`)).text), { resource })
+    t.match(await ask({ method: 'GET' }, `http://127.0.0.1:4242${wellKnown}/elsewhere/mcp`), { status: 404 })
+  }
+})
+
+await t.test('each tenant has metadata of its own, at the URL that its clients use', async t => {
+  const options = { authenticate: bearer, hosts: ['127.0.0.1'], tenants: { '': {}, blue: {} } }
+  const urlOf = async (publicUrl: string, settings: McpOptions, place: string) => {
+    const ask = asked(t, { ...options, publicUrl }, settings)
+    const url = `http://127.0.0.1:4242/.well-known/oauth-protected-resource${place}`
+    return (JSON.parse((await ask({ method: 'GET' }, url)).text) as { resource: string }).resource
+  }
+  const path = '/tools/mcp'
+  t.equal(await urlOf('https://a.example/', { path }, '/tools/blue/mcp'), 'https://a.example/tools/blue/mcp')
+  t.equal(await urlOf('https://a.example/agent', {}, '/agent/blue/mcp'), 'https://a.example/agent/blue/mcp')
+  t.equal(await urlOf('https://a.example/agent', {}, '/blue/mcp'), 'https://a.example/agent/blue/mcp')
+  const url = 'https://a.example/x/y'
+  t.equal(await urlOf('https://b.example/', { url }, '/x/blue/mcp'), 'https://a.example/x/blue/mcp')
+  t.equal(await urlOf('https://b.example/', { url: 'https://a.example' }, '/blue/mcp'), 'https://a.example/blue/mcp')
 })
 
 await t.test('an agent that takes no bearer tokens, or does not know its URL, has no metadata', async t => {
@@ -298,9 +370,17 @@ await t.test('options are checked at once', async t => {
     [{ waitMs: -1 }, /waitMs/],
     [{ closed: 'maybe' }, /closed/],
     [{ declined: 'no' }, /declined/],
+    [{ url: 5 }, /url/],
+    [{ url: 'agent.example' }, /url/],
+    [{ url: 'https://' }, /a URL such as 'https:\/\/agent\.example\/mcp'/],
     [5, /mcpHandler takes options such as/]
   ] as const)
     t.throws(() => mcpHandler(runtime, options as never), { name: 'TypeError', message })
+  const { runtime: nowhere } = start(t, { work: sized }, { publicUrl: 'agent.example' })
+  t.throws(() => mcpHandler(nowhere), {
+    name: 'TypeError',
+    message: 'mcpHandler needs a publicUrl such as \'https://agent.example/\', not "agent.example".'
+  })
   t.match(await rejection(serve(runtime, { mcp: 5 as never })), { message: /mcp/ })
   t.match(await rejection(serve(runtime, { mcp: { waitMs: 'x' } as never, port: 0 })), { message: /waitMs/ })
 })
