@@ -344,7 +344,9 @@ await t.test('a declined, a dismissed and an expired offer open no task', async 
   for (const [response, isError] of [
     [{ action: 'decline' }, false],
     [{ action: 'accept', content: { decision: 'never' } }, false],
-    [{ action: 'cancel' }, true]
+    [{ action: 'accept' }, false],
+    [{ action: 'cancel' }, true],
+    [undefined, true]
   ] as const) {
     const offered = await peer.call('coffee')
     const { result } = await peer.call('coffee', undefined, round(offered, questionIn(offered).key, response))

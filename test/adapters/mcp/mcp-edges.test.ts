@@ -18,7 +18,7 @@ import {
   type WorkFunction
 } from '../../../runtime/index.ts'
 import { answerOf, mcpPeer, openedTask, questionIn, textsIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
-import { start, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { deferred, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { servedMcp, sized } from '../../fixtures/servers/mcp-agent.ts'
 
 const round = ({ result }: McpAnswer, key: string, response: unknown) => ({
@@ -46,7 +46,16 @@ await t.test('after an authorization the next question is asked, and a form stan
   const { as, runtime } = servedMcp(t, { work })
   const peer = as({ url: true, form: true })
   const first = await peer.call('coffee')
+  const followed = deferred()
+  const { subscribeToTask } = runtime
+  Object.assign(runtime, {
+    subscribeToTask: (...given: Parameters<typeof subscribeToTask>) => {
+      followed.resolve()
+      return subscribeToTask(...given)
+    }
+  })
   const waiting = peer.call('coffee', undefined, round(first, questionIn(first).key, { action: 'accept' }))
+  await followed.promise
   const [task] = (await runtime.listTasks({})).tasks
   await runtime.authorized(task?.id ?? '', 'token')
   const second = await waiting
