@@ -131,14 +131,15 @@ export class CurrentAgent {
 
   /** Runs a call with a stream. */
   async *stream(run: (agent: OpenAgent) => AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse, void> {
-    for (let hasEvents = false; ;) {
+    let isDone = false
+    for (let hasEvents = false; !isDone;) {
       const agent = this.#agent
       try {
         for await (const event of run(agent)) {
           hasEvents = true
           yield event
         }
-        return
+        isDone = true
       } catch (error) {
         if (hasEvents || !(await this.#hasOther(agent, error))) throw error
       }

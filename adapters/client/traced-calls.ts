@@ -41,7 +41,7 @@ export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemet
     url,
     link,
     generations,
-    isReliable: () => calls.isReliable(),
+    isReliable: calls.isReliable.bind(calls),
     call: (frame, signal) =>
       runInSpan(spannedCall(frame, signal), ({ carrier }) => calls.call({ ...frame, trace: carrier }, signal)),
     stream: (frame, signal) =>

@@ -240,16 +240,16 @@ function writeNumber(writer: BinaryWriter, field: number, value: string | undefi
 
 type Duplex = ServerDuplexStream<unknown, unknown>
 
-/** The proposed method for live input, in the package of the official service. */
+/** The proposed method for live input, in the package of the official service. It is refused, so its messages stay bytes. */
 export const LIVE_SERVICE: ServiceDefinition = {
   [LIVE_METHOD]: {
     path: A2AService.getTask.path.replace(/[^/]*$/, LIVE_METHOD),
     requestStream: true,
     responseStream: true,
-    requestSerialize: () => Buffer.alloc(0),
-    requestDeserialize: () => ({}),
-    responseSerialize: () => Buffer.alloc(0),
-    responseDeserialize: () => ({})
+    requestSerialize: Buffer.from,
+    requestDeserialize: Buffer.from,
+    responseSerialize: Buffer.from,
+    responseDeserialize: Buffer.from
   }
 }
 

@@ -189,7 +189,7 @@ function valuesOf(schema: Schema): readonly unknown[] | undefined {
 
 function numberOf(schema: Schema, { plain }: FormOptions): Kind | undefined {
   const { type, minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = schema
-  if (type === 'boolean') return { field: { type, ...labelsOf(schema) }, parse: value => value }
+  if (type === 'boolean') return { field: { type, ...labelsOf(schema) }, parse: unchanged }
   if (type !== 'number' && type !== 'integer') return undefined
   const isWhole = type === 'integer'
   const least = boundOf(minimum) ?? boundOf(isWhole && typeof above === 'number' ? Math.floor(above) + 1 : undefined)
@@ -214,7 +214,7 @@ function numberOf(schema: Schema, { plain }: FormOptions): Kind | undefined {
       ...(least !== undefined && { minimum: least }),
       ...(most !== undefined && { maximum: most })
     },
-    parse: value => value
+    parse: unchanged
   }
 }
 
@@ -240,7 +240,7 @@ function stringOf(schema: Schema): Kind | undefined {
       ...(typeof maxLength === 'number' && { maxLength }),
       ...(isFormat && { format })
     },
-    parse: value => value
+    parse: unchanged
   }
 }
 
@@ -257,7 +257,7 @@ function listOf(schema: Schema, root: Schema, { plain }: FormOptions): Kind | un
       ...(typeof minItems === 'number' && { minItems }),
       ...(typeof maxItems === 'number' && { maxItems })
     },
-    parse: value => value
+    parse: unchanged
   }
 }
 
@@ -273,6 +273,10 @@ function jsonOf(schema: Schema): Kind {
 }
 
 /** The value of JSON text. Other text stays: the question's schema refuses it, or accepts it. */
+function unchanged(value: unknown): unknown {
+  return value
+}
+
 function parseJson(value: unknown): unknown {
   if (typeof value !== 'string') return value
   try {

@@ -33,6 +33,7 @@ export async function serveHost(
   const { logger } = runtime.settings
   const handle = serveStdio(({ era }) => agent.serverFor({ era, call }), {
     transport,
+    /* c8 ignore next -- lines that are no messages are answered before they get here */
     onerror: error => logger.warn('a message of the host was not understood', { error })
   })
   for await (const line of pipe.lines) deliver(runtime, line, call, transport)
@@ -88,5 +89,6 @@ class LineTransport implements Transport {
     this.#pipe.write(line)
   }
 
+  /* c8 ignore next -- the lines end before the SDK would close it */
   async close(): Promise<void> {}
 }

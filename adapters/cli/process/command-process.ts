@@ -20,7 +20,7 @@ const input = lineInput(stdin, stderr, () => process.kill(process.pid, 'SIGINT')
 const output = wholeOutput(stdout, lost)
 const io = {
   stdout: output,
-  divertStdout: () => divertOutput(stdout, stderr, output),
+  divertStdout: divertOutput.bind(undefined, stdout, stderr, output),
   stderr,
   input,
   env,

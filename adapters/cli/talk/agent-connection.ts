@@ -173,7 +173,7 @@ export async function withinTimeout<T>(text: string | undefined, io: Io, run: (i
     throw new CommandError(`The time of --timeout ${text} has passed. A task that was opened continues.`, {
       exitCode: EXIT.timeout,
       code: 'A2ACLI_ERR_TIMEOUT',
-      hint: error instanceof CommandError ? error.hint : undefined,
+      hint: (error as Partial<CommandError>).hint,
       cause: error
     })
   } finally {

@@ -63,8 +63,8 @@ interface Followed extends AgentPlace {
   readonly isAsync?: boolean
   /** Whether the exit code is that of the task's state. */
   readonly hasExitStatus: boolean
-  /** The document of `-o json`, from the task as it is stored. */
-  readonly documentOf: (result: SendMessageResponse) => object
+  /** The document of `-o json`, from the task as it is stored. Default: the result. */
+  readonly documentOf?: (result: SendMessageResponse) => object
 }
 
 /**
@@ -94,10 +94,7 @@ async function followWith(client: AgentClient, followed: Followed, io: Io): Prom
 }
 
 /** One stream of a connection, and what is done with its events and results. */
-interface Turn
-  extends
-    Pick<Followed, 'out' | 'form' | 'stream' | 'goesOnIn' | 'stopsIn' | 'isAsync'>,
-    Partial<Pick<Followed, 'documentOf'>> {
+interface Turn extends Pick<Followed, 'out' | 'form' | 'stream' | 'goesOnIn' | 'stopsIn' | 'isAsync' | 'documentOf'> {
   /** The lines about a task that waits while its stream is open. */
   readonly waitHint: () => readonly string[]
   /** Whether the schema of a question is not shown, because a form uses it. */

@@ -78,8 +78,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
           isAsync ? answerOf(client, request, io.signal) : client.sendStreamingMessage(request, { signal: io.signal }),
         goesOnIn: state => isForPeople && isAuthorization(state),
         stopsIn: state => !isForPeople && isAuthorization(state),
-        hasExitStatus: values['exit-status'] ?? false,
-        documentOf: result => result
+        hasExitStatus: values['exit-status'] ?? false
       },
       io
     )

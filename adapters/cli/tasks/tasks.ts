@@ -165,7 +165,7 @@ async function getTask(args: readonly string[], io: Io): Promise<number> {
 async function untilPause(id: string, client: AgentClient, io: Io): Promise<void> {
   for await (const event of watchEvents(id, client, io)) {
     const state = stateOf(event)
-    if (state && isPause(state)) return
+    if (state && isPause(state)) break
   }
 }
 

@@ -93,7 +93,7 @@ export const READS = {
   ),
   numberedMessages: prepared(
     'numbered_messages',
-    'SELECT count(*) FROM messages WHERE task IS NOT NULL AND task = $1 AND generation > $2 AND generation <= $3'
+    'SELECT count(*) FROM messages WHERE generation IS NOT NULL AND task = $1 AND generation > $2 AND generation <= $3'
   ),
   taskMessagesBefore: prepared(
     'task_messages_before',

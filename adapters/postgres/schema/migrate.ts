@@ -126,8 +126,7 @@ export const SLOTS = 16
  */
 const GENERATIONS = `
   ALTER TABLE messages ADD COLUMN generation int;
-  DROP INDEX messages_of_task;
-  CREATE INDEX messages_of_task ON messages (task, number) INCLUDE (generation) WHERE task IS NOT NULL;
+  CREATE INDEX messages_by_generation ON messages (task, generation) WHERE generation IS NOT NULL;
 `
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */

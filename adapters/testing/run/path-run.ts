@@ -222,7 +222,7 @@ class Follower {
   async #read(events: AsyncIterable<StreamResponse>): Promise<void> {
     try {
       for await (const event of events) {
-        this.#generation = taskReferenceOf(event).generation ?? this.#generation
+        this.#generation = taskReferenceOf(event).generation as number
         this.updates.push(comparedUpdate(event as ResumedUpdate, this.#isOwn))
       }
     } catch {

@@ -297,7 +297,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
     await t.test('activates the reliability extension and its conditions', async t => {
       const extended = { 'A2A-Extensions': RELIABILITY_EXTENSION }
       const { id, metadata } = taskOf(await client.sendMessage(saying('ask'), { serviceParameters: extended }))
-      t.same(metadata, { [RELIABILITY_EXTENSION]: { generation: 3 } })
+      t.same(metadata, { [RELIABILITY_EXTENSION]: { generation: 4 } })
       const resumed = client.resubscribeTask(byId(id), {
         serviceParameters: { ...extended, 'taskchart-after-generation': '1' }
       })

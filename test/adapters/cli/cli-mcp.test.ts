@@ -229,6 +229,17 @@ await t.test('serve and dev speak MCP with --mcp, and print the line for a host'
   }
 })
 
+await t.test('the line for a host has a name for an agent whose own has no Latin letters', async t => {
+  const cwd = t.testdir({ 'agent.mjs': ASKS.replace("name: 'Barista'", "name: 'バリスタ'") })
+  const stop = new AbortController()
+  const announced = deferred<string>()
+  const argv = ['serve', 'agent.mjs', '--mcp', '--port', '0']
+  const ended = runCommand(argv, { cwd, signal: stop.signal, printed: announced.resolve })
+  t.match(await announced.promise, /claude mcp add --transport http agent http:\S+\n/)
+  stop.abort()
+  await ended
+})
+
 await t.test('what others print goes to the other stream, until that is undone', t => {
   const [stream, other] = [new PassThrough(), new PassThrough()]
   for (const output of [stream, { write: (text: string) => void other.write(`own: ${text}`) }]) {

@@ -19,7 +19,7 @@ await t.test('every chart of the examples is drawn in this test', t => {
     withChart.map(file => file.replace('.ts', '')).filter(name => !(name in charts)),
     []
   )
-  t.equal(withChart.length, 5)
+  t.equal(withChart.length, 6)
   t.end()
 })
 

@@ -108,7 +108,7 @@ await t.test('streams of 0.1 are server-sent events or WebSocket frames', async 
   const events = sentEvents(text)
   t.strictSame(
     events.map(({ id }) => id),
-    ['1', '2', '3', '4', '5', '6']
+    ['2', '3', '4', '5', '6', '7']
   )
   t.match(
     events.map(({ data }) => (data as Reply).result),

@@ -631,7 +631,7 @@ await t.test('a resubscription sends the current task, continues over questions,
     'completed final'
   ])
   t.match(await refusal(next(stream(dialect, 'tasks/resubscribe', { id: 'nobody' }))), { code: 'TaskNotFound' })
-  const extended: CallContext = { extensions: [RELIABILITY_EXTENSION], conditions: { afterGeneration: 4 } }
+  const extended: CallContext = { extensions: [RELIABILITY_EXTENSION], conditions: { afterGeneration: 5 } }
   t.strictSame(
     (await collect(stream(dialect, 'tasks/resubscribe', { id: 'q' }, extended))).map(briefly),
     ['working', 'artifact 1 2', 'artifact 0+ !', 'completed final'],

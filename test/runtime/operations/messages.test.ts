@@ -330,6 +330,7 @@ await t.test("the settings have the servers' limits, and only the given options"
     'capabilities',
     'clock',
     'counters',
+    'endedTasksMs',
     'extensions',
     'hasTenants',
     'jsonLimits',

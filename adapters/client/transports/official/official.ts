@@ -19,7 +19,7 @@ const given = new WeakMap<object, object>()
 
 /** The params of a request of the official client, with members that its codec does not know. */
 export function paramsOf(request: object): object {
-  return given.get(request) ?? {}
+  return given.get(request) as object
 }
 
 function requestOf<Request extends object>(type: { fromJSON(params: unknown): Request }, params: unknown): Request {

@@ -53,7 +53,7 @@ export class ClientCalls implements Calls, LinkUser {
   #isReliable = false
   /** Resolves when the agent has answered for the first time, or the connection is closed for good. */
   readonly #greeted: Promise<void>
-  #onGreeted = () => {}
+  #onGreeted: (() => void) | undefined
   #end: { error: unknown } | undefined
 
   /** `extensions` are activated in addition to the reliability extension. `version` is that of the requests. */
@@ -116,7 +116,7 @@ export class ClientCalls implements Calls, LinkUser {
     if (isObject(frame[SERVICE_PARAMETERS])) this.#noteExtensions(frame[SERVICE_PARAMETERS])
     const id = typeof frame.id === 'number' ? frame.id : 0
     if (id === this.#greeting) {
-      this.#onGreeted()
+      this.#onGreeted?.()
       this.#sendAgain(({ sentOn }) => sentOn !== this.#connection)
     }
     const pending = this.#pending.get(id)
@@ -136,7 +136,7 @@ export class ClientCalls implements Calls, LinkUser {
 
   closed(error: unknown): void {
     this.#end = { error }
-    this.#onGreeted()
+    this.#onGreeted?.()
     for (const [id, { request, sentOn }] of this.#pending) {
       this.#drop(id)
       request.failed(sentOn > 0 && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
