@@ -240,16 +240,18 @@ function writeNumber(writer: BinaryWriter, field: number, value: string | undefi
 
 type Duplex = ServerDuplexStream<unknown, unknown>
 
-/** The proposed method for live input, in the package of the official service. It is refused, so its messages stay bytes. */
+const toBytes: (value: Uint8Array) => Buffer = Buffer.from.bind(Buffer)
+
+/** The proposed method for live input, in the package of the official service. It is refused: its messages stay bytes. */
 export const LIVE_SERVICE: ServiceDefinition = {
   [LIVE_METHOD]: {
     path: A2AService.getTask.path.replace(/[^/]*$/, LIVE_METHOD),
     requestStream: true,
     responseStream: true,
-    requestSerialize: Buffer.from,
-    requestDeserialize: Buffer.from,
-    responseSerialize: Buffer.from,
-    responseDeserialize: Buffer.from
+    requestSerialize: toBytes,
+    requestDeserialize: toBytes,
+    responseSerialize: toBytes,
+    responseDeserialize: toBytes
   }
 }
 
