@@ -242,7 +242,7 @@ type Duplex = ServerDuplexStream<unknown, unknown>
 
 const toBytes: (value: Uint8Array) => Buffer = Buffer.from.bind(Buffer)
 
-/** The proposed method for live input, in the package of the official service. It is refused: its messages stay bytes. */
+/** The proposed method for live input, in the package of the official service. Messages stay bytes: it is refused. */
 export const LIVE_SERVICE: ServiceDefinition = {
   [LIVE_METHOD]: {
     path: A2AService.getTask.path.replace(/[^/]*$/, LIVE_METHOD),

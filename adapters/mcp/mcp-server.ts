@@ -201,7 +201,7 @@ export class AgentOverMcp {
     const message = code === 'TaskNotFound' ? NO_TASK : error.message
     const data = {
       ...(violations.length > 0 && { violations }),
-      ...(metadata['reason'] !== undefined && { reason: metadata['reason'] })
+      reason: metadata['reason']
     }
     return new this.#sdk.ProtocolError(
       ERRORS[isOwn ? code : 'InvalidParams'].code,

@@ -1,4 +1,4 @@
-import type { Task } from '../../machines/protocol/objects.ts'
+import type { Task, TaskStatus } from '../../machines/protocol/objects.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import { TwoGenerationCache } from '../../runtime/primitives/collections.ts'
@@ -80,7 +80,7 @@ export class TaskViews {
   async #with(task: Task, status: Status, words: string, call: CallContext): Promise<TaskAnswer> {
     const { settings } = this.#runtime
     const createdAt = await this.#createdAt(task, call)
-    const lastUpdatedAt = task.status.timestamp ?? createdAt
+    const lastUpdatedAt = task.status.timestamp as string
     const statusMessage = lineOf(words)
     const endMs = Date.parse(lastUpdatedAt) + settings.endedTasksMs - Date.parse(createdAt)
     const isQuiet = settings.clock.now() - Date.parse(lastUpdatedAt) >= QUIET_MS
@@ -102,9 +102,9 @@ export class TaskViews {
     const cached = this.#created.get(id, this.#runtime.settings.clock.now())
     cached.at ??= await this.#runtime.readHistory(call, async (store, scope) => {
       const [first] = await store.readEvents(scope, id, 0, 1)
-      return first && 'statusUpdate' in first.update ? first.update.statusUpdate.status.timestamp : undefined
+      return (first?.update as { statusUpdate?: { status: TaskStatus } } | undefined)?.statusUpdate?.status.timestamp
     })
-    return cached.at ?? status.timestamp ?? new Date(0).toISOString()
+    return [cached.at, status.timestamp].find(time => time !== undefined) as string
   }
 }
 

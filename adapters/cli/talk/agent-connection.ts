@@ -166,9 +166,7 @@ export async function withinTimeout<T>(text: string | undefined, io: Io, run: (i
   if (text === undefined) return run(io)
   const limit = new AbortController()
   const timer = io.clock.setTimeout(() => limit.abort(), readDuration('--timeout', text))
-  try {
-    return await run({ ...io, signal: AbortSignal.any([io.signal, limit.signal]) })
-  } catch (error) {
+  const refuse = (error: unknown): never => {
     if (!limit.signal.aborted || io.signal.aborted) throw error
     throw new CommandError(`The time of --timeout ${text} has passed. A task that was opened continues.`, {
       exitCode: EXIT.timeout,
@@ -176,9 +174,10 @@ export async function withinTimeout<T>(text: string | undefined, io: Io, run: (i
       hint: (error as Partial<CommandError>).hint,
       cause: error
     })
-  } finally {
-    io.clock.clearTimeout(timer)
   }
+  return run({ ...io, signal: AbortSignal.any([io.signal, limit.signal]) })
+    .catch(refuse)
+    .finally(() => io.clock.clearTimeout(timer))
 }
 
 function ambientCredentials(env: Environment): ClientCredentials | undefined {
