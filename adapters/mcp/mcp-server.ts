@@ -196,17 +196,16 @@ export class AgentOverMcp {
 
   /** The numbers of A2A are never those of MCP. Foreign, removed and unknown tasks look alike. */
   #protocolErrorOf(error: A2AError): Error {
-    const { code, metadata, violations } = error
+    const {
+      code,
+      metadata: { reason }
+    } = error
     const isOwn = ERRORS[code].code > -32000 || ERRORS[code].code <= -32600
     const message = code === 'TaskNotFound' ? NO_TASK : error.message
-    const data = {
-      ...(violations.length > 0 && { violations }),
-      reason: metadata['reason']
-    }
     return new this.#sdk.ProtocolError(
       ERRORS[isOwn ? code : 'InvalidParams'].code,
       message,
-      Object.keys(data).length > 0 ? data : undefined
+      reason === undefined ? undefined : { reason }
     )
   }
 
