@@ -27,7 +27,7 @@ export { replaceSchedule, startRestored, takeId } from './xstate/actor-system.ts
 export { type GuardFunction, withReplacedGuards } from './xstate/guarded-chart.ts'
 export { createActor, emit, promiseLogic } from './xstate/library.ts'
 export { directedActor, isEndless, pureStart, pureStep, sendsSnapshots, withStepLimit } from './xstate/pure-step.ts'
-export { type ChartConfiguration, SkeletonChart, type SkeletonStep, UNNAMED } from './xstate/skeleton-chart.ts'
+export { type ChartConfiguration, SkeletonChart, UNNAMED } from './xstate/skeleton-chart.ts'
 export { noteWrittenLogic, writtenConfig, writtenLogic } from './xstate/state-nodes.ts'
 export { chartVersion, FROM_START, UNKNOWN } from './xstate/transition-counter.ts'
 export type { MessagePolicy } from './agent/policies.ts'
