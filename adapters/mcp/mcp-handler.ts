@@ -34,8 +34,9 @@ import { notAllowed } from '../http/rest.ts'
 import { errorFrame, readEnvelope, type Envelope, type RequestId } from '../json-rpc/dispatch.ts'
 import { plainParameters, traceParameters } from '../json-rpc/service-parameters.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
-import { AgentOverMcp, type McpSettings } from './mcp-server.ts'
+import { AgentOverMcp } from './mcp-server.ts'
 import { isBearer, metadataPath, resourceMetadata, withMetadata } from './resource-metadata.ts'
+import type { McpSettings } from './tool-calls.ts'
 import type { ToolAnnotations } from './tools.ts'
 
 /** Options of an agent over MCP. */

@@ -7,17 +7,10 @@ import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { ARTIFACT_TEMPLATE, artifactIn, resourceContents } from './content.ts'
-import {
-  cancelUnlessEnded,
-  NO_TASK,
-  Questions,
-  type Abilities,
-  type ElicitationOptions,
-  type UserResponse
-} from './questions.ts'
+import { cancelUnlessEnded, NO_TASK, Questions, type Abilities, type UserResponse } from './questions.ts'
 import { StateSeal } from './sealed-state.ts'
 import { TaskViews } from './task-view.ts'
-import { ToolCalls, type McpCaller, type ToolOptions } from './tool-calls.ts'
+import { ToolCalls, type McpCaller, type McpSettings } from './tool-calls.ts'
 import { FOLLOW_UP_TOOL } from './tools.ts'
 
 /** The functions of the SDK that serve. It is loaded when it is needed. */
@@ -25,9 +18,6 @@ export type McpSdk = Pick<
   typeof McpModule,
   'Server' | 'ProtocolError' | 'MissingRequiredClientCapabilityError' | 'ResourceNotFoundError'
 >
-
-/** Options of an agent over MCP, on any transport. */
-export type McpSettings = ElicitationOptions & ToolOptions
 
 /** One request or connection of a client. */
 export interface McpConnection {

@@ -16,6 +16,7 @@ import {
   reasonOf,
   type Abilities,
   type Elicitation,
+  type ElicitationOptions,
   type TaskQuestion,
   type UserResponse,
   type Questions
@@ -56,6 +57,9 @@ export interface ToolOptions {
   readonly plainForms: boolean
   readonly annotations: Annotations
 }
+
+/** Options of an agent over MCP, on any transport. */
+export type McpSettings = ElicitationOptions & ToolOptions
 
 /** The sealed state between two rounds of a call: the task that asks, or the offer. */
 type RoundState = { readonly call: string } & (
