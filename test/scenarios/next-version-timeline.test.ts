@@ -14,6 +14,7 @@ import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../../runt
 import { steeredWork } from '../fixtures/runtime/agents.ts'
 import { say, start, textOf, until } from '../fixtures/runtime/runtime-helpers.ts'
 import { ASKING, DOORS, serveNext, taskOf } from '../fixtures/servers/next-version.ts'
+import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
 
 await t.test('an answer without a task, a cancellation and a subscription are as in 1.0, with numbers', async t => {
   const { work, run } = steeredWork()
@@ -166,7 +167,7 @@ await t.test('a stream of a message that continues a task begins with its whole 
   }
 })
 
-await t.test('a task in a file has the same timeline as one in memory', async t => {
+await t.test('a task in a file has the same timeline as one in memory', { skip: NO_SQLITE }, async t => {
   const timelines: unknown[] = []
   for (const store of [memoryStore(), sqliteStore(`${t.testdir()}/tasks.db`)]) {
     let ids = 0
