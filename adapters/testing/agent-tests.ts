@@ -197,7 +197,7 @@ function pathTest(driver: Driver, name: string, walk: PathTest['walk'], steps: P
 function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Driver): PathTest[] {
   const { negotiate } = agent
   const manner: Liveness | Manner = DRIVERS[driver]
-  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
+  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk || manner.reach === 'MCP') return []
   return paths.map(path =>
     pathTest(
       driver,
