@@ -48,7 +48,9 @@ export function checkRenamed(renamed: unknown, agent: RenamingAgent): void {
     throw new TypeError(
       'renamed is for work as a statechart. A function runs again with its journal: leave renamed out, and put new code behind work.patch.'
     )
-  if (isForAll(renamed)) return void new Names(chart as AnyStateMachine, renamed, 'renamed', true)
+  const read = (parts: RenamedParts, place: Place) =>
+    void new Names(writtenChart(chart as AnyStateMachine), logicNames(chart as AnyStateMachine), parts, place)
+  if (isForAll(renamed)) return read(renamed, { name: 'renamed', isForAll: true })
   for (const [version, parts] of Object.entries(renamed)) {
     const name = `renamed[${JSON.stringify(version)}]`
     if (!isObject(parts)) throw new TypeError(`${name} has to be an object. Write ${EXAMPLE}.`)
@@ -61,18 +63,34 @@ export function checkRenamed(renamed: unknown, agent: RenamingAgent): void {
         `${name} renames nothing, because tasks of version ${version} go on with their own work in earlier. Leave one of them out.`
       )
     rejectUnknown(parts, MEMBERS, name)
-    void new Names(chart as AnyStateMachine, parts, name, false)
+    read(parts, { name, isForAll: false })
   }
 }
 
-/** The new names for what a version stored; `undefined` if there are none. */
-export function namesSince(version: string | undefined, { renamed, work }: RenamingAgent): Names | undefined {
-  if (!renamed) return undefined
-  const parts = isForAll(renamed) ? renamed : version === undefined ? undefined : renamed[version]
-  return parts && Names.of(work as AnyStateMachine, parts)
+function logicNames({ implementations }: AnyStateMachine): string[] {
+  return Object.keys(implementations.actors)
 }
 
-const known = new WeakMap<RenamedParts, Names>()
+/** What is renamed of what a version stored; `undefined` if nothing is. */
+export function renamedSince(version: string | undefined, renamed: Renamed | undefined): RenamedParts | undefined {
+  if (!renamed || isForAll(renamed)) return renamed
+  return version !== undefined && Object.hasOwn(renamed, version) ? renamed[version] : undefined
+}
+
+/** The names that a chart was last restored with. They are read once for all its tasks. */
+const known = new WeakMap<AnyStateMachine, { readonly parts: RenamedParts; readonly names: Names }>()
+
+/** The new names for what a version stored; `undefined` if there are none. */
+export function namesSince(version: string | undefined, { renamed, work }: RenamingAgent): Names | undefined {
+  const parts = renamedSince(version, renamed)
+  if (!parts) return undefined
+  const machine = work as AnyStateMachine
+  const last = known.get(machine)
+  if (last?.parts === parts) return last.names
+  const names = new Names(writtenChart(machine), logicNames(machine), parts, { name: 'renamed', isForAll: false })
+  known.set(machine, { parts, names })
+  return names
+}
 
 /** New names, read for a chart. */
 export class Names {
@@ -85,18 +103,15 @@ export class Names {
   readonly #delayed = new Map<string, string>()
 
   /** `name`: where they stand, for errors; `isForAll`: whether they are for the tasks of every other version. */
-  constructor(machine: AnyStateMachine, { states = {}, actors = {} }: RenamedParts, name: string, isForAll: boolean) {
-    const chart = writtenChart(machine)
+  constructor(
+    chart: WrittenChart,
+    logic: readonly string[],
+    { states = {}, actors = {} }: RenamedParts,
+    { name, isForAll }: Place
+  ) {
     this.#readStates(chart, states, { name: `${name}.states`, isForAll })
     this.#readIds(chart)
-    this.#readActors(chart, machine, actors, { name: `${name}.actors`, isForAll })
-  }
-
-  /** Those of checked names. They are read once. */
-  static of(machine: AnyStateMachine, parts: RenamedParts): Names {
-    const names = known.get(parts) ?? new Names(machine, parts, 'renamed', false)
-    known.set(parts, names)
-    return names
+    this.#readActors(chart, logic, actors, { name: `${name}.actors`, isForAll })
   }
 
   /** The path of a state now, by its path in the other version. */
@@ -206,16 +221,16 @@ export class Names {
   }
 
   /** A name is that of logic, an id, or both: each where the chart has the new one. */
-  #readActors({ states }: WrittenChart, machine: AnyStateMachine, actors: object, place: Place): void {
-    const logic = new Set(Object.keys(machine.implementations.actors))
+  #readActors({ states }: WrittenChart, logic: readonly string[], actors: object, place: Place): void {
+    const sources = new Set(logic)
     const ids = new Set(states.flatMap(({ invoke }) => invoke.map(({ id }) => id)))
     for (const [from, to] of readPairs(actors, place)) {
-      if (!logic.has(to) && !ids.has(to))
+      if (!sources.has(to) && !ids.has(to))
         throw new TypeError(
           `${place.name}: the chart has no actor ${to}, as which ${from} is named: neither in setupWork({ actors }) nor as the id of one that a state invokes.`
         )
       for (const [names, renamed] of [
-        [logic, this.#sources],
+        [sources, this.#sources],
         [ids, this.#actorIds]
       ] as const) {
         if (!names.has(to)) continue

@@ -23,8 +23,9 @@ interface RestoringAgent {
 }
 
 /**
- * Prepares a stored task for a restore: finds the work of its version, or renames what the agent has renamed, and calls its
- * `migrate`; then checks that the task fits its work. Throws InternalError for a task that a newer taskchart has stored.
+ * Prepares a stored task for a restore: finds the work of its version, or renames what the agent has renamed and calls
+ * its `migrate`. Then checks that the task fits its work. Throws InternalError for a task that a newer taskchart has
+ * stored.
  */
 export function restoredTask(row: RestorableRow, agent: RestoringAgent): RestoredTask {
   if (row.snapshot === undefined) return unread(row)
