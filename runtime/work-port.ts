@@ -8,7 +8,7 @@ export { toolsOf } from './authoring/work-arguments.ts'
 export { ANSWERS, hears, mayAskTwice, withQuestionGuards } from './authoring/question-guards.ts'
 export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
 export { countOpenTasks, dryRunRestore, openTasks, tryRestore } from './contexts/restore-dry-run.ts'
-export { replayTask } from './contexts/task-replay.ts'
+export { readRecord, replayTask } from './contexts/task-replay.ts'
 export {
   type AgentOutline,
   CODE_OPTIONS,
@@ -46,6 +46,7 @@ export {
 } from './work/chart-question.ts'
 export { runOf } from './work/function-work.ts'
 export { patchIn } from './work/journal.ts'
+export { pointerPart } from './work/redacted-values.ts'
 export { replaceSchedule, startRestored, takeId } from './xstate/actor-system.ts'
 export { type GuardFunction, withReplacedGuards } from './xstate/guarded-chart.ts'
 export { createActor, emit, promiseLogic } from './xstate/library.ts'
