@@ -4,7 +4,7 @@ import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { errorFrame, readEnvelope } from '../json-rpc/dispatch.ts'
 import { COUNTED, mcpSettings, type McpOptions } from './mcp-handler.ts'
-import { AgentOverMcp } from './mcp-server.ts'
+import { AgentOverMcp, BINDING } from './mcp-server.ts'
 
 /** The two ends of a host's pipe: lines that come in, and lines that go out. */
 export interface HostPipe {
@@ -28,7 +28,7 @@ export async function serveHost(
     import('@modelcontextprotocol/server/stdio')
   ])
   const agent = new AgentOverMcp(runtime, sdk, mcpSettings(options))
-  const call: CallContext = { principal, connection: {}, binding: 'MCP' }
+  const call: CallContext = { principal, connection: {}, binding: BINDING }
   const transport = new LineTransport(pipe)
   const { logger } = runtime.settings
   const handle = serveStdio(({ era }) => agent.serverFor({ era, call }), {

@@ -11,9 +11,26 @@ import { readOptions } from '../arguments.ts'
 import { CommandError, EXIT, type Io, type Output, usageError } from '../command.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
-import { type FoundTask, readPlace, SOURCE_OPTIONS, type CompleteTask, type TaskSource, withSource } from './source.ts'
+import { exportHistories } from './export-history.ts'
+import {
+  FILTER_OPTIONS,
+  type FoundTask,
+  readPlace,
+  SOURCE_OPTIONS,
+  type CompleteTask,
+  type TaskSource,
+  withSource
+} from './source.ts'
 
-const OPTIONS = { ...SOURCE_OPTIONS, out: { type: 'string' }, html: { type: 'boolean' } } as const
+const OPTIONS = {
+  ...SOURCE_OPTIONS,
+  ...FILTER_OPTIONS,
+  limit: { type: 'string' },
+  out: { type: 'string' },
+  html: { type: 'boolean' },
+  history: { type: 'string' },
+  redact: { type: 'boolean' }
+} as const
 
 /** The progress of an export. */
 interface Counts {
@@ -22,40 +39,55 @@ interface Counts {
   readonly failures: Set<string>
 }
 
-/** `taskchart tasks export`: writes complete tasks as lines of JSON. */
+/** The options that choose or change histories. */
+const HISTORY_ONLY = ['redact', 'limit', ...(Object.keys(FILTER_OPTIONS) as (keyof typeof FILTER_OPTIONS)[])] as const
+
+/** `taskchart tasks export`: writes complete tasks as lines of JSON, or open ones as histories. */
 export async function exportTasks(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = readOptions(args, OPTIONS)
   const { place, rest: ids } = readPlace(values, positionals, io.env)
   if (values.html === true && ids.length !== 1) throw usageError('--html exports one task. Give its id.')
+  const alone = HISTORY_ONLY.find(option => values.history === undefined && values[option] !== undefined)
+  if (alone !== undefined) throw usageError(`--${alone} is for --history DIR.`)
   const counts: Counts = { exported: 0, failures: new Set() }
-  const reporter = reporterFor(counts, values.out, io)
+  const reporter = reporterFor(counts, values.history ?? values.out, io)
   const report = (message: string) => {
     if (counts.failures.has(message)) return
     counts.failures.add(message)
     reporter.print(`taskchart: ${oneLine(message)}`)
   }
   try {
-    await withSource(place, report, io, async source => {
-      const sink = values.out === undefined ? outputSink(io.stdout) : await fileSink(resolve(io.cwd, values.out))
-      await writeAll(
-        {
-          source,
-          ids,
-          sink,
-          counts,
-          report,
-          textOf:
-            values.html === true
-              ? id => taskStoryOf(source, id)
-              : async (id, scope) => lineOf(await source.read(id, scope))
-        },
-        io.signal
+    if (values.history !== undefined) {
+      const exported = () => void (counts.exported += 1)
+      await exportHistories(
+        { ...values, history: values.history },
+        place.agent ? undefined : place.db,
+        ids,
+        { report, exported },
+        io
       )
-    })
+    } else
+      await withSource(place, report, io, async source => {
+        const sink = values.out === undefined ? outputSink(io.stdout) : await fileSink(resolve(io.cwd, values.out))
+        await writeAll(
+          {
+            source,
+            ids,
+            sink,
+            counts,
+            report,
+            textOf:
+              values.html === true
+                ? id => taskStoryOf(source, id)
+                : async (id, scope) => lineOf(await source.read(id, scope))
+          },
+          io.signal
+        )
+      })
   } finally {
     reporter.end()
   }
-  io.stderr.write(`${summary(counts)}.\n`)
+  io.stderr.write(`${summary(counts)}${values.history === undefined ? '' : ` to ${values.history}`}.\n`)
   return counts.failures.size === 0 ? EXIT.ok : EXIT.error
 }
 

@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import type { Scope } from '../../../runtime/store/rows.ts'
+import { readRecord } from '../../../runtime/work-port.ts'
+import type { StoreReader } from '../../rows/store-reader.ts'
+import { historyText } from '../../testing/histories/history.ts'
+import { redactedTask } from '../../testing/histories/redaction.ts'
+import { CommandError, type Io, usageError } from '../command.ts'
+import { makeFolder } from '../files.ts'
+import { openReader } from '../serve/parts.ts'
+import {
+  type FILTER_OPTIONS,
+  type FoundTask,
+  newestOf,
+  openTasksOf,
+  readFilters,
+  readLimit,
+  tasksOf,
+  OPEN_STATES
+} from './source.ts'
+
+/** The options of an export of histories. */
+type HistoryValues = { readonly [Name in keyof typeof FILTER_OPTIONS]?: string | undefined } & {
+  readonly history: string
+  readonly tenant?: string | undefined
+  readonly principal?: string | undefined
+  readonly limit?: string | undefined
+  readonly redact?: boolean | undefined
+  readonly out?: string | undefined
+  readonly html?: boolean | undefined
+}
+
+/** What an export tells meanwhile. */
+interface Progress {
+  /** Receives a message about a task that is left out. */
+  readonly report: (message: string) => void
+  readonly exported: () => void
+}
+
+/**
+ * Writes the histories of open tasks into a folder, each in a file of its own that is whole at once. One task is in
+ * memory at a time. A file of the same task at the same place is written again.
+ */
+export async function exportHistories(
+  values: HistoryValues,
+  db: string | undefined,
+  ids: readonly string[],
+  progress: Progress,
+  io: Io
+): Promise<void> {
+  if (db === undefined) throw usageError('--history needs --db: an agent does not give the journals of its tasks.')
+  if (values.out !== undefined || values.html === true)
+    throw usageError('--history writes files into its folder. Leave out --out and --html.')
+  const { report, exported } = progress
+  const folder = resolve(io.cwd, values.history)
+  const store = await openReader(db, io.cwd, { warn: report, error: report })
+  const names = new Map<string, string>()
+  try {
+    const tasks = ids.length > 0 ? namedTasks(store, ids, values, report) : chosenTasks(store, values, io)
+    await makeFolder(folder).catch(notWritten(folder))
+    for await (const { task, scope = NO_SCOPE } of tasks) {
+      io.signal.throwIfAborted()
+      try {
+        const found = await readRecord(store, { ...scope, contextId: String(task.contextId) }, task.id)
+        if (!found && ids.length > 0) report(`Task ${task.id} has ended, so it has no history.`)
+        if (!found) continue
+        const name = fileName(found.row, JSON.stringify([scope, task.id]), names)
+        await writeWhole(join(folder, name), historyText(values.redact === true ? redactedTask(found) : found))
+        exported()
+      } catch (error) {
+        if (!isA2AError(error)) throw error
+        report(error.message)
+      }
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+const NO_SCOPE: Scope = { tenant: '', principal: '' }
+
+async function scopesOf(store: StoreReader, { tenant, principal }: HistoryValues): Promise<Scope[]> {
+  return (await store.scopes()).filter(
+    scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
+  )
+}
+
+async function* namedTasks(
+  store: StoreReader,
+  ids: readonly string[],
+  values: HistoryValues,
+  report: (message: string) => void
+): AsyncGenerator<FoundTask, void, undefined> {
+  const scopes = await scopesOf(store, values)
+  for (const id of ids) {
+    let isThere = false
+    for (const scope of scopes) {
+      const stored = await store.readTask(scope, id, { historyLength: 0, artifacts: false })
+      if (!stored) continue
+      isThere = true
+      yield { task: stored.task, scope }
+    }
+    if (!isThere) report(`Task ${id} is not there.`)
+  }
+}
+
+async function* chosenTasks(
+  store: StoreReader,
+  values: HistoryValues,
+  { clock, signal }: Io
+): AsyncGenerator<FoundTask, void, undefined> {
+  const { limit } = values
+  const filters = readFilters(values, clock.now())
+  const scopes = await scopesOf(store, values)
+  if (limit === undefined) {
+    for (const scope of scopes) yield* openTasksOf(store, scope, filters, signal)
+    return
+  }
+  const states = OPEN_STATES.filter(state => state === (filters.state ?? state))
+  const newest: FoundTask[] = []
+  for (const state of states)
+    newest.push(
+      ...(await newestOf(scope => tasksOf(store, scope, { ...filters, state }, signal), scopes, readLimit(limit)))
+    )
+  yield* newest.toSorted((one, other) => timeOf(other).localeCompare(timeOf(one))).slice(0, readLimit(limit))
+}
+
+function timeOf({ task }: FoundTask): string {
+  return String(task.status.timestamp)
+}
+
+/** The longest id that is the name of a file as it is. */
+const LONGEST = 100
+
+/** `TASK-GENERATION.json`, with a digest if the id cannot be the name of a file, or has another owner too. */
+function fileName(
+  { taskId, generation }: { readonly taskId: string; readonly generation: number },
+  owned: string,
+  names: Map<string, string>
+): string {
+  const isPlain = /^\w[\w.-]*$/.test(taskId) && taskId.length <= LONGEST
+  const plain = taskId.replaceAll(/[^\w.-]/g, '_').slice(0, LONGEST)
+  const digest = createHash('sha256').update(owned).digest('hex').slice(0, 12)
+  const name = isPlain && (names.get(plain) ?? owned) === owned ? plain : `_${plain}-${digest}`
+  names.set(plain, names.get(plain) ?? owned)
+  return `${name}-${generation}.json`
+}
+
+function notWritten(path: string): (cause: Error) => never {
+  return cause => {
+    throw new CommandError(`${path} cannot be written: ${cause.message}. Give another folder with --history.`, {
+      cause
+    })
+  }
+}
+
+/** Writes a file that gets its name when it is whole. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const draft = `${path}.${process.pid}.part`
+  try {
+    await writeFile(draft, text)
+    await rename(draft, path)
+  } catch (error) {
+    notWritten(path)(error as Error)
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
