@@ -52,7 +52,7 @@ interface Needs {
 const NEEDS: Needs = {
   official: () => import('./official-caller.ts'),
   sqlite: async () => driverOf(undefined),
-  mcp: async () => checkMcpInstalled('taskchart test')
+  mcp: async () => checkMcpInstalled('The driver over MCP')
 }
 
 /** The drivers that can run here, and a line about the missing packages of others. */
