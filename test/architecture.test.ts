@@ -51,6 +51,7 @@ const ADAPTERS = [
   'websocket',
   'http',
   'mcp',
+  'ag-ui',
   'serve',
   'grpc',
   'conformance',
