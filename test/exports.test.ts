@@ -75,6 +75,10 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
     values: 'mcpHandler',
     types: 'McpOptions'
   },
+  './ag-ui': {
+    values: 'agUiHandler',
+    types: 'AgUiOptions'
+  },
   './postgres': {
     values: 'postgresStore',
     types: 'PostgresPool'

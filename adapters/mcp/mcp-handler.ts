@@ -1,7 +1,6 @@
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
@@ -14,25 +13,17 @@ import {
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
 import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
-import { authenticateRequest, type RefusedRequest } from '../entry/admission.ts'
-import {
-  errorHeaders,
-  jsonAnswer,
-  LightResponse,
-  refusalAnswer,
-  refusalOf,
-  rpcStatus,
-  shownError
-} from '../entry/answers.ts'
-import { disconnectSignal, type Handler, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
-import { connectionOrigin, originMounted, tenantIn, withScheme } from '../entry/interfaces.ts'
+import type { RefusedRequest } from '../entry/admission.ts'
+import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
+import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
+import { connectionOrigin, endpointTenant, originMounted, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, basePath } from '../entry/listen.ts'
-import { callContextOf, delayRefusal, HttpCall, type RequestHead } from '../http/call.ts'
+import { callContextOf, delayRefusal, goneSignal, HttpCall, type RequestHead } from '../http/call.ts'
+import { admitPost, refusePost } from '../http/endpoint.ts'
 import { crossOrigin, NOWHERE, preflight, requestRefusal } from '../http/handler.ts'
-import { bodyOf, codingRefusal, isJson, wrongType } from '../http/parameters.ts'
+import { bodyOf } from '../http/parameters.ts'
 import { notAllowed } from '../http/rest.ts'
 import { errorFrame, readEnvelope, type Envelope, type RequestId } from '../json-rpc/dispatch.ts'
-import { plainParameters, traceParameters } from '../json-rpc/service-parameters.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 import { AgentOverMcp, BINDING } from './mcp-server.ts'
 import { isBearer, metadataPath, resourceMetadata, withMetadata } from './resource-metadata.ts'
@@ -192,7 +183,6 @@ interface Endpoint {
 function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, ownUrl: string | undefined): Endpoint {
   checkMcpInstalled(taker)
   const { settings } = runtime
-  const { telemetry } = settings
   const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants, options.url ?? ownUrl)
   let loaded: Promise<McpHttpHandler> | undefined
   const load = () => (loaded ??= loadSdk(runtime, mcpSettings(options)))
@@ -209,10 +199,7 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
     return origin === undefined ? undefined : `${origin}${path}`
   }
 
-  const refuse = (refusal: RefusedRequest, headers: RequestHead['headers']) => {
-    settings.counters.refused(refusal.status)
-    return refusalAnswer(refusal, headers)
-  }
+  const refuse = (refusal: RefusedRequest, headers: RequestHead['headers']) => refusePost(settings, refusal, headers)
 
   const metadata = (address: URL, served: NodeResponse, path: string, headers: RequestHead['headers']) => {
     const url = urlOf(address, served, path)
@@ -236,44 +223,11 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
     const place = paths.find(address.pathname)
     if (!place) return refuse({ status: 404, message: `MCP is at ${paths.path}.` }, headers)
     if (request.method !== 'POST') return notAllowed(['POST', 'OPTIONS'], headers)
-    const authenticated = await authenticateRequest(() => Object.fromEntries(request.headers), settings)
-    if (authenticated.refusal)
-      return refuse(withMetadata(authenticated.refusal, urlOf(address, served, address.pathname), options), headers)
-    const { principal } = authenticated
-    const head: RequestHead = {
-      path: address.pathname,
-      query: address.searchParams,
-      parameters: plainParameters(PROTOCOL_VERSION),
-      headers,
-      interfaces: [],
-      extraCost: SDK_COST
-    }
-    const call = new HttpCall(
-      settings,
-      request,
-      served,
-      head,
-      {
-        principal,
-        pathTenant: place.tenant,
-        traced: telemetry && traceParameters(telemetry, request.headers, BINDING)
-      },
-      place.tenant
+    const post = { address, headers, tenant: place.tenant, binding: BINDING, extraCost: SDK_COST }
+    const call = await admitPost(settings, request, served, post, refusal =>
+      withMetadata(refusal, urlOf(address, served, address.pathname), options)
     )
-    const full = principal && served.direct?.claim?.(settings.ownerOf(principal, place.tenant))
-    const wrong =
-      full ??
-      codingRefusal(request) ??
-      (isJson(request) ? undefined : { status: 415, message: wrongType(request).message })
-    if (wrong) {
-      const over = settings.rejected.count({
-        tenant: place.tenant,
-        principal: principal?.id,
-        claims: principal?.claims
-      })
-      await delayRefusal(over, settings)
-      return refuse(over ? refusalOf(over) : (full ?? bareRefusal(wrong)), headers)
-    }
+    if (!(call instanceof HttpCall)) return call
     try {
       return await answerRpc(call, await readBody(call))
     } finally {
@@ -350,19 +304,10 @@ async function loadSdk(runtime: ServedRuntime, settings: McpSettings): Promise<M
   )
 }
 
-function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
-  return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
-}
-
 /** The answer to a request that does not reach the SDK. */
 function errorAnswer(id: RequestId | null, error: A2AError, headers: RequestHead['headers']): Response {
   const status = rpcStatus(error)
   return jsonAnswer(errorFrame(id, error), { ...headers, ...errorHeaders(error) }, status === 200 ? 400 : status)
-}
-
-/** A refusal without the code of A2A, which is none of MCP's. */
-function bareRefusal({ status, message, headers }: RefusedRequest): RefusedRequest {
-  return { status, message, ...(headers && { headers }) }
 }
 
 /** An answer that is a stream. `ended` is called once the stream has ended or failed, or nobody reads it any more. */
@@ -410,13 +355,7 @@ class McpPaths {
 
   /** The tenant of a path of this endpoint; `undefined` for another path. */
   find(pathname: string): { readonly tenant: string | undefined } | undefined {
-    const path = basePath(pathname)
-    if (path === this.path) return { tenant: undefined }
-    const folder = folderOf(this.path)
-    const leaf = this.path.slice(folder.length)
-    if (!this.#hasTenants || !path.startsWith(`${folder}/`) || !path.endsWith(leaf)) return undefined
-    const tenant = tenantIn(path.slice(folder.length, path.length - leaf.length))
-    return tenant === undefined ? undefined : { tenant }
+    return endpointTenant(pathname, this.path, this.#hasTenants)
   }
 
   /** The URL that clients use for a path of this endpoint; `undefined` if it follows from requests. */
