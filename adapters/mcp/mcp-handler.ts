@@ -84,7 +84,7 @@ const OPTIONS: OptionKinds<McpOptions> = {
 const DEFAULT_PATH = '/mcp'
 
 /** The package that serves MCP. */
-const PACKAGE = '@modelcontextprotocol/server'
+export const MCP_PACKAGE = '@modelcontextprotocol/server'
 
 /** How long a call waits for its task, in milliseconds. */
 const WAIT_MS = 50_000
@@ -121,11 +121,11 @@ export function checkMcpOptions(options: unknown, taker: string): asserts option
 /** Throws TypeError if the package that serves MCP is not installed, or known to fail. */
 export function checkMcpInstalled(taker: string): void {
   try {
-    import.meta.resolve(PACKAGE)
+    import.meta.resolve(MCP_PACKAGE)
   } catch (cause) {
-    throw new TypeError(`${taker} needs the MCP SDK. Install it: npm install ${PACKAGE}`, { cause })
+    throw new TypeError(`${taker} needs the MCP SDK. Install it: npm install ${MCP_PACKAGE}`, { cause })
   }
-  checkPackages([PACKAGE])
+  checkPackages([MCP_PACKAGE])
 }
 
 /**
