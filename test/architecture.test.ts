@@ -23,6 +23,7 @@ const ROOMS = [
   'snapshots',
   'webhooks',
   'agent',
+  'definitions',
   'contexts',
   'operations',
   ''

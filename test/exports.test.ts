@@ -23,7 +23,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
       Accepted Agent AgentCard AgentDefinition AgentDescription AgentInterface AgentSkill Artifact ArtifactChoice
       ArtifactReference ArtifactWords Authenticate Authorization AuthorizationReceived Authorize CallContext
       Caller Clock Declined EarlierArtifact ErrorCode Failed GeneratorArguments JsonValue LimitChanges ListTasksResponse Logger Message
-      MessageReceived MessageToAnswer NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal
+      MessageReceived MessageToAnswer Migrate NegotiateFunction Negotiation NegotiationAnswer Offered OpenOffer Part Principal
       ProducedArtifact Progress PromiseArguments Property PropertyWords Question Rejected Reply RequestDetails
       RespondArguments Runtime RuntimeOptions SendMessageResponse SignCard StandardSchema StepArguments
       StreamResponse Task TaskState Term Words WorkArguments WorkChart WorkFunction WorkGenerator WorkInput

@@ -1,6 +1,6 @@
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs'
 import { isMadeUp } from '../../machines/xstate-names.ts'
-import { occasionOf } from './chart-parts.ts'
+import { occasionOf } from '../../machines/xstate-names.ts'
 import type { ChartOutline, OutlineActor, OutlineState, OutlineTransition } from './outline.ts'
 import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf } from './style.ts'
 import { shownText } from './svg-element.ts'

@@ -16,6 +16,8 @@ export interface EndpointPost {
   readonly headers: RequestHead['headers']
   /** The tenant that the path names. */
   readonly tenant: string | undefined
+  /** The cost of reading a request beyond that of its bytes, as a number of bytes. Default 0. */
+  readonly extraCost?: number
 }
 
 /**
@@ -26,7 +28,7 @@ export async function admitPost(
   settings: Settings,
   request: HttpRequest,
   served: NodeResponse,
-  { address, headers, tenant }: EndpointPost,
+  { address, headers, tenant, extraCost = 0 }: EndpointPost,
   explain: (refusal: RefusedRequest) => RefusedRequest = refusal => refusal
 ): Promise<HttpCall | Response> {
   const authenticated = await authenticateRequest(() => Object.fromEntries(request.headers), settings)
@@ -37,7 +39,8 @@ export async function admitPost(
     query: address.searchParams,
     parameters: plainParameters(PROTOCOL_VERSION),
     headers,
-    interfaces: []
+    interfaces: [],
+    extraCost
   }
   const caller = { principal, pathTenant: tenant, traced: undefined }
   const full = principal && served.direct?.claim?.(settings.ownerOf(principal, tenant))

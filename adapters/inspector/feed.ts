@@ -108,8 +108,11 @@ export interface ActorStep {
   readonly n: number
   /** Milliseconds since 1970. */
   readonly atMs: number
-  /** `event`: sent to an actor. `microstep`: a chart took transitions. `emitted`: the actor `to` emitted an event. */
-  readonly kind: 'event' | 'emitted' | 'microstep'
+  /**
+   * `event`: sent to an actor. `microstep`: a chart took transitions. `emitted`: the actor `to` emitted an event.
+   * `stored`: the result of a `step` of the work `to` was stored.
+   */
+  readonly kind: 'event' | 'emitted' | 'microstep' | 'stored'
   /** The `sessionId` of the sender; absent if the event came from outside of the actors. */
   readonly from?: string
   /** The `sessionId` of the actor that received or emitted the event, or took the step. */

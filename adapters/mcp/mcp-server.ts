@@ -96,7 +96,7 @@ export class AgentOverMcp {
       tools: [...this.#calls.toolsOf(card).map(({ listed }) => listed), FOLLOW_UP_TOOL].map(tool => ({ ...tool }))
     }))
     server.setRequestHandler('tools/call', ({ params }, ctx) =>
-      this.#run(connection, async () => {
+      this.#run(connection, ctx, async () => {
         const state: unknown = ctx.mcpReq.requestState()
         const outcome = await this.#calls.run(
           {
@@ -120,7 +120,7 @@ export class AgentOverMcp {
       resourceTemplates: [{ name: 'artifact', title: 'A result of a task', uriTemplate: ARTIFACT_TEMPLATE }]
     }))
     server.setRequestHandler('resources/read', ({ params: { uri } }, ctx) =>
-      this.#run(connection, async () => {
+      this.#run(connection, ctx, async () => {
         const { call } = this.#callerOf(server, connection, ctx)
         const named = artifactIn(uri)
         const task =
@@ -135,7 +135,7 @@ export class AgentOverMcp {
   #addTasks(server: Server, connection: McpConnection): void {
     const handle = (method: string, run: (taskId: string, caller: McpCaller, ctx: ServerContext) => Promise<object>) =>
       server.setRequestHandler(method, { params: TASK_PARAMS }, ({ taskId }, ctx) =>
-        this.#run(connection, async () => {
+        this.#run(connection, ctx, async () => {
           const caller = this.#callerOf(server, connection, ctx)
           if (!caller.abilities.tasks) throw this.#tasksMissing(caller)
           return { ...(await run(taskId, caller, ctx)) }
@@ -171,13 +171,17 @@ export class AgentOverMcp {
     )
   }
 
-  /** Runs a handler. Errors of the runtime become those of MCP; others are logged, and tell the client nothing. */
-  async #run<T>({ onError }: McpConnection, run: () => Promise<T>): Promise<T> {
+  /**
+   * Runs a handler. Errors of the runtime become those of MCP. Others are logged, unless the client has disconnected,
+   * and tell the client nothing.
+   */
+  async #run<T>({ onError }: McpConnection, { mcpReq }: ServerContext, run: () => Promise<T>): Promise<T> {
     try {
       return await run()
     } catch (error) {
       if (error instanceof this.#sdk.ProtocolError) throw error
-      if (!isA2AError(error)) this.#runtime.settings.logger.error('a request over MCP failed', { error })
+      if (!isA2AError(error) && !mcpReq.signal.aborted)
+        this.#runtime.settings.logger.error('a request over MCP failed', { error })
       const shown = isA2AError(error) ? error : new A2AError('InternalError')
       onError?.(shown)
       throw this.#protocolErrorOf(shown)

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { createRuntime } from '../../../runtime/index.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { type Logger, redactValue, WORK_FAILED } from '../../../runtime/ports/logger.ts'
 import { LOOPBACK_ORIGINS } from '../../../runtime/primitives/authority.ts'
 import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-options.ts'
+import { createNode } from '../../../runtime/runtime.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import type { Observer } from '../../../runtime/telemetry-port.ts'
 import { agUiUrlAt, withAgUi } from '../../ag-ui/ag-ui-handler.ts'
@@ -249,7 +249,7 @@ export async function serveDev(
   const kept: Store = { ...store, close: async () => {} }
   const runtimeOf = ({ agent }: AgentModule, settings: RuntimeSettings) => {
     const runtime = servedRuntime(
-      createRuntime({
+      createNode({
         agent,
         store: kept,
         clock,

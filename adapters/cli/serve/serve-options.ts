@@ -4,10 +4,12 @@ import type { SignCard } from '../../../runtime/index.ts'
 import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
 import type { WebhookSender } from '../../../runtime/ports/webhook-sender.ts'
 import { namedHosts, namedOrigins } from '../../../runtime/primitives/authority.ts'
+import type { LocalModules } from '../../../runtime/work-port.ts'
 import { isLoopback } from '../../entry/admission.ts'
 import { isEveryAddress } from '../../entry/listen.ts'
 import { webhooks } from '../../push/webhooks.ts'
 import type { MetricsOptions } from '../../serve/serve-metrics.ts'
+import { readLocalModules } from '../../testing/diff/local-modules.ts'
 import type { Card03Options } from '../../v03/card.ts'
 import { apiKeyAuthentication, readArguments, readOwnApiKey } from '../arguments.ts'
 import { usageError, type Io } from '../command.ts'
@@ -103,6 +105,8 @@ export interface ServeSettings {
 /** The settings of a runtime that come from the options and the module. */
 export interface RuntimeSettings {
   readonly logger: Logger
+  /** Reads the local modules of the agent. */
+  readonly localModules?: () => LocalModules
   readonly publicUrl?: string
   readonly hosts?: readonly string[]
   readonly origins?: readonly string[]
@@ -182,7 +186,7 @@ export async function readServeArguments(
     ...(versions !== undefined && { versions: readVersions(versions) })
   }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
-  const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
+  const runtimeOptions = ({ path, authenticate: own, authorize }: AgentModule): RuntimeSettings => {
     if (own && apiKey !== undefined)
       throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
@@ -193,7 +197,8 @@ export async function readServeArguments(
         `On ${host} the agent listens on every address of this machine. Choose the one for its card with --public-url URL or --hosts NAME[:PORT].`
       )
     }
-    return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
+    const localModules = () => readLocalModules(path)
+    return { logger, localModules, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
   return {
     file,

@@ -7,7 +7,7 @@ import { focusOn } from './frame/focus.ts'
 import { askForFrames } from './frames/frames-panel.tsx'
 import { Header } from './header.tsx'
 import { Help, isHelpOpen } from './help.tsx'
-import { keepAddress, part, PARTS, phoneView } from './selection.ts'
+import { keepAddress, part, PARTS, phoneView, showTalk } from './selection.ts'
 import { showTab, Tabs } from './tabs.tsx'
 import { chooseFirst, startNew, TaskList } from './tasks/task-list.tsx'
 import { keepTheme } from './theme.ts'
@@ -70,8 +70,7 @@ function showView(): void {
 }
 
 function talk(): void {
-  part.value = 'talk'
-  phoneView.value = 'task'
+  showTalk()
   focusOn('#composer')
 }
 

@@ -1,11 +1,4 @@
-import type {
-  WrittenAction,
-  WrittenActor,
-  WrittenState,
-  WrittenTransition
-} from '../../../runtime/xstate/written-chart.ts'
-import { actionName, eventName, guardName } from '../../drawing/chart-parts.ts'
-import type { DifferenceMarks } from '../../drawing/merged-chart.ts'
+import { eventName } from '../../../machines/xstate-names.ts'
 import {
   answerFormOf,
   answerFormText,
@@ -14,7 +7,15 @@ import {
   nameOf,
   pathOf,
   type StateParts
-} from './chart-parts.ts'
+} from '../../../runtime/work-port.ts'
+import type {
+  WrittenAction,
+  WrittenActor,
+  WrittenState,
+  WrittenTransition
+} from '../../../runtime/xstate/written-chart.ts'
+import { actionName, guardName } from '../../../runtime/xstate/written-chart.ts'
+import type { DifferenceMarks } from '../../drawing/merged-chart.ts'
 
 /** A difference between two charts, or between the agents around them. */
 export interface Change {
@@ -241,7 +242,7 @@ class Comparison {
     const added = after.filter(({ name }) => !before.some(other => other.name === name))
     const renamed = new Map<CodePart, CodePart>()
     for (const one of gone) {
-      const alike = added.filter(({ code }) => code.text === one.code.text && !code.isHidden)
+      const alike = added.filter(({ code }) => code.digest === one.code.digest && !code.isHidden)
       const [to] = alike
       if (to && alike.length === 1 && ![...renamed.values()].includes(to)) renamed.set(one, to)
     }
@@ -271,15 +272,14 @@ class Comparison {
   }
 
   #compareCode(one: CodePart, other: CodePart): void {
-    if (one.code.text === other.code.text) return
+    if (one.code.digest === other.code.digest) return
     const what = one.isNamed ? `the ${one.kind} ${one.name}` : one.name
-    const [before, after] = [one.code.sources, other.code.sources].map(sources => sources[0] ?? '')
     this.#add({
       part: 'code',
       change: 'changed',
       name: one.name,
-      before: String(before),
-      after: String(after),
+      before: one.code.source,
+      after: other.code.source,
       says: `the source of ${what} has changed`
     })
   }
@@ -294,7 +294,7 @@ class Comparison {
       const after = inlineOf(this.#after, other)
       for (const part of inlineOf(this.#before, one)) {
         const same = after.find(({ kind, name }) => kind === part.kind && name === part.name)
-        if (!same || same.code.text === part.code.text) continue
+        if (!same || same.code.digest === part.code.digest) continue
         this.#marks.changed.add(other.id)
         this.#compareCode(part, same)
       }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createMachine, type AnyStateMachine, type AnyStateNode } from 'xstate'
-import { guardName, occasionOf } from '../../../adapters/drawing/chart-parts.ts'
+import { occasionOf } from '../../../machines/xstate-names.ts'
+import { guardName } from '../../../runtime/xstate/written-chart.ts'
 import { chartMermaid, mermaidIds } from '../../../adapters/drawing/mermaid.ts'
 import { shownText } from '../../../adapters/drawing/svg-element.ts'
 import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/state-nodes.ts'

@@ -2,9 +2,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
-import { diffAgents, type AgentDiff } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { diffJson, diffMarkdown } from '../../../../adapters/cli/diff/diff-text.ts'
+import { diffAgents, diffOutlines, type AgentDiff } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import type { ConfigurationVerdict, ChangeVerdict } from '../../../../adapters/testing/diff/verdicts.ts'
 import { isTerminal } from '../../../../machines/protocol/states.ts'
+import { agentOutline, outlineText, parseOutline } from '../../../../runtime/definitions/agent-outline.ts'
 import type { Agent } from '../../../../runtime/index.ts'
 import { anyone, lives, type Lives } from '../../../fixtures/runtime/lives.ts'
 import { rest, say, taskIn, textOf } from '../../../fixtures/runtime/runtime-helpers.ts'
@@ -441,8 +444,11 @@ const hasEnded = (line: string) =>
 
 await t.test('of planted edits, each configuration has its verdict', async t => {
   t.ok(EDITS.length >= 40)
+  const stored = parseOutline(outlineText(agentOutline(original, readLocalModules(path))))
   for (const edit of EDITS) {
     const diff = diffAgents({ agent: original, path }, await edited(t, edit))
+    const ofStored = diffOutlines(stored, await edited(t, edit))
+    for (const text of [diffJson, diffMarkdown]) t.equal(text(ofStored), text(diff), `${edit.name}, stored`)
     const [chart] = diff.charts
     const found = Object.fromEntries(
       (chart?.configurations ?? []).flatMap(one => (one.verdict === 'same' ? [] : [[placeOf(one.state), one.verdict]]))

@@ -15,7 +15,7 @@ import {
 import { z } from 'zod'
 import { diffAgents } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { chartChanges } from '../../../../adapters/testing/diff/chart-changes.ts'
-import { partsOf } from '../../../../adapters/testing/diff/chart-parts.ts'
+import { partsOf } from '../../../../runtime/work-port.ts'
 import { type Surroundings, verdictsOn } from '../../../../adapters/testing/diff/verdicts.ts'
 import { defineAgent } from '../../../../runtime/index.ts'
 
@@ -24,8 +24,7 @@ const AROUND: Surroundings = {
   isMigrated: false,
   mayRestart: false,
   options: [],
-  modules: [],
-  readsOtherwise: () => undefined
+  modules: []
 }
 
 type Code = Record<string, unknown>
