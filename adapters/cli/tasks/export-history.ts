@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { Scope } from '../../../runtime/store/rows.ts'
+import { definitionOfSnapshot, type Scope } from '../../../runtime/store/rows.ts'
 import { readRecord } from '../../../runtime/work-port.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { historyText } from '../../testing/histories/history.ts'
@@ -67,7 +67,10 @@ export async function exportHistories(
         if (!found && ids.length > 0) report(`Task ${task.id} has ended, so it has no history.`)
         if (!found) continue
         const name = fileName(found.row, JSON.stringify([scope, task.id]), names)
-        await writeWhole(join(folder, name), historyText(values.redact === true ? redactedTask(found) : found))
+        const digest = definitionOfSnapshot(found.row.snapshot)
+        const definition = digest === undefined ? undefined : await store.readDefinition(digest)
+        const shown = values.redact === true ? redactedTask(found) : found
+        await writeWhole(join(folder, name), historyText(shown, definition))
         exported()
       } catch (error) {
         if (!isA2AError(error)) throw error
