@@ -61,18 +61,13 @@ export function historyText(recorded: RecordedTask, definition?: string): string
     task,
     isAlone,
     snapshot: JSON.parse(snapshot) as unknown,
-    events: events.map(withoutId),
-    messages: messages.map(withoutId),
-    journal: journal.map(withoutId),
+    events: events.map(({ generation, ordinal, update }) => ({ generation, ordinal, update })),
+    messages: messages.map(({ generation, isNumbered, message }) => ({ generation, isNumbered, message })),
+    journal: journal.map(({ key, value }) => ({ key, value })),
     ...(redacted && { redacted }),
     ...(definition !== undefined && { definition: JSON.parse(definition) as unknown })
   }
   return `${JSON.stringify(history, undefined, 2)}\n`
-}
-
-function withoutId<Row extends { readonly taskId?: string }>(row: Row): Omit<Row, 'taskId'> {
-  const { taskId: _, ...others } = row
-  return others
 }
 
 /** The task of a history. Throws HistoryFault for a text that is none, or one of a newer format. */
