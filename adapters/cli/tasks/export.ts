@@ -87,7 +87,7 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
   } finally {
     reporter.end()
   }
-  io.stderr.write(`${summary(counts)}${values.history === undefined ? '' : ` to ${values.history}`}.\n`)
+  io.stderr.write(`${summary(counts, values.history)}.\n`)
   return counts.failures.size === 0 ? EXIT.ok : EXIT.error
 }
 
@@ -151,9 +151,10 @@ function reporterFor(
   return new LiveLine({ output, terminal, clock, text: () => `exporting: ${summary(counts)}` })
 }
 
-/** `2 tasks exported, 1 left out`. */
-function summary({ exported, failures: { size: failed } }: Counts): string {
-  return `${exported === 1 ? '1 task' : `${exported} tasks`} exported${failed === 0 ? '' : `, ${failed} left out`}`
+/** `2 tasks exported to histories, 1 left out`. */
+function summary({ exported, failures: { size: failed } }: Counts, folder?: string): string {
+  const to = folder === undefined ? '' : ` to ${folder}`
+  return `${exported === 1 ? '1 task' : `${exported} tasks`} exported${to}${failed === 0 ? '' : `, ${failed} left out`}`
 }
 
 /**

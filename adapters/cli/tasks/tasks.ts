@@ -103,6 +103,11 @@ Of migrate:
                   one document: an array of these
 
 Of export:
+  --history DIR   write a file for each open task into this folder, which taskchart test --histories replays: its log,
+                  journal, snapshot and definition; with --db. --state, --context, --since and --version choose tasks as
+                  those of ls do, --limit N the newest
+  --redact        replace texts and numbers in them by others of the same length: of messages, artifacts, results of
+                  steps, charts, and of the owner
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
                   part if the exit code is not 0
   --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
