@@ -69,7 +69,9 @@ export function readExample(text: string): RecordedExample {
       steps: listOf('steps', steps).map(readStep)
     }
   } catch (error) {
-    throw new TypeError(`This is no recorded example: ${(error as Error).message} Save it again on the page.`)
+    throw new TypeError(`This is no recorded example: ${(error as Error).message} Save it again on the page.`, {
+      cause: error
+    })
   }
 }
 

@@ -85,7 +85,10 @@ export function followTasks(): void {
   })
 }
 
-/** Shows the recorded example until the first context or task is there, or a new one is begun. Nothing is asked of the agent. */
+/**
+ * Shows the recorded example until the first context or task is there, or a new one is begun. Nothing is asked of the
+ * agent.
+ */
 export function showExample(): void {
   effect(() => {
     void taskChanges.value
