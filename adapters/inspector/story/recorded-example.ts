@@ -23,8 +23,7 @@ export function exampleText(
   steps: readonly SeenStep[],
   redact: Redact
 ): string {
-  const messages =
-    status.message && history.at(-1)?.messageId !== status.message.messageId ? [...history, status.message] : history
+  const messages = status.message ? [...history, status.message] : history
   const message = (one: Message): Message => ({ ...one, ...HERE, parts: withoutSecrets(one.parts, redact) })
   const example: RecordedExample = {
     type: 'example',

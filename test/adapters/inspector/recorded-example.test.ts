@@ -67,10 +67,15 @@ await t.test('a task becomes an example without ids and secrets, which a page re
 await t.test('an example has the steps in the chart of the work', async t => {
   const { url, runtime, inspector, page } = await inspected(t, { work: obedient })
   await (await page()).frame('hello')
-  const { id } = await open(runtime, 'ask')
-  await reaches(runtime, id, 'input-required')
+  const { id } = await open(runtime, 'red')
+  await reaches(runtime, id, 'completed')
   const query = new URLSearchParams({ token: inspector.token, task: id })
-  const { steps } = readExample(await (await fetch(`${url}inspector/example?${String(query)}`)).text())
+  const { steps, said } = readExample(await (await fetch(`${url}inspector/example?${String(query)}`)).text())
+  t.match(
+    said.map(({ role }) => role),
+    ['ROLE_USER'],
+    'the agent said nothing'
+  )
   t.ok(steps.length > 0)
   t.ok(steps.every(({ kind, states = [] }) => kind === 'microstep' && states[0] === '(machine)'))
 })
