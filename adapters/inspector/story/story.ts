@@ -11,6 +11,7 @@ import type { Chart, ActorStep } from '../feed.ts'
 import type { Recorder } from '../recorder/recorder.ts'
 import { type Redact, shownStep } from '../recorder/seen-step.ts'
 import { type ChartNames, eventWords, partsText, chartPathOf, rebuiltSteps } from './chart-path.ts'
+import { exampleText } from './recorded-example.ts'
 import { html, partsHtml, plainText } from './story-parts.ts'
 
 /** A chart of a story, with the steps that the task took in it. */
@@ -219,19 +220,26 @@ interface StorySource {
   readonly redact: Redact
 }
 
-/** The story of a task as an HTML file; `undefined` if there is none in this scope. */
-export async function taskStory(
-  { agent, store, recorder, charts, redact }: StorySource,
-  scope: Scope,
-  taskId: string
-): Promise<string | undefined> {
+/** What is known of a task: the task, its events, and its recorded steps; `undefined` if it is not in this scope. */
+async function readRun({ store, recorder }: Pick<StorySource, 'store' | 'recorder'>, scope: Scope, taskId: string) {
   const stored = await readWhole(store, scope, taskId)
   if (!stored) return undefined
   const { task, generation } = stored
   const events = await readAllEvents(store, scope, taskId, generation)
-  const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(
-    ({ to, nodes }) => to.taskId === taskId && nodes !== undefined
-  )
+  const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(({ to }) => to.taskId === taskId)
+  return { task, events, steps }
+}
+
+/** The story of a task as an HTML file; `undefined` if there is none in this scope. */
+export async function taskStory(
+  { agent, charts, redact, ...source }: StorySource,
+  scope: Scope,
+  taskId: string
+): Promise<string | undefined> {
+  const run = await readRun(source, scope, taskId)
+  if (!run) return undefined
+  const { task, events } = run
+  const steps = run.steps.filter(({ nodes }) => nodes !== undefined)
   const shown = charts.flatMap(({ id, title, svg }): StoryChart[] => {
     const own = steps.filter(({ to }) => to.chart === id).map(step => shownStep(step, redact))
     if (own.length > 0) return [{ title, svg, steps: own, isRebuilt: false }]
@@ -239,4 +247,17 @@ export async function taskStory(
   })
   const story: Story = { agent, task, events, charts: shown }
   return storyHtml(story, redact)
+}
+
+/**
+ * A task as a recorded example, as JSON text without secrets; `undefined` if there is none in this scope. Files in
+ * messages and artifacts stay as they are.
+ */
+export async function taskExample(
+  { redact, ...source }: Omit<StorySource, 'agent' | 'charts'>,
+  scope: Scope,
+  taskId: string
+): Promise<string | undefined> {
+  const run = await readRun(source, scope, taskId)
+  return run && exampleText(run.task, run.events, run.steps, redact)
 }
