@@ -112,6 +112,10 @@ Of export:
                   part if the exit code is not 0
   --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
                   Secrets are left out as in logs. It needs elkjs
+  --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
+                  state, and what client and agent say. Secrets are left out as in logs. It needs elkjs
+  --agent FILE    with --svg: draw the chart of the work of this agent instead of the task's own. Its code is loaded but
+                  does not run: what the stored events do not make certain is not lit
 
 ${ENVIRONMENT_HELP}
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 3 the
