@@ -25,12 +25,14 @@ export {
   type ChartParts,
   type CodePart,
   type Decisive,
+  type ModuleReads,
   nameOf,
   partsOf,
   pathOf,
   type StateParts
 } from './definitions/chart-parts.ts'
 export { joinedTokens, mentionedNames, plainSource, RESERVED, type Token, tokensOf } from './definitions/source-text.ts'
+export { type Names, namesSince } from './snapshots/renames.ts'
 export { opinionOf } from './negotiation/bargaining.ts'
 export { checkedTerms } from './negotiation/negotiation.ts'
 export { memoryStore } from './store/memory/memory-store.ts'

@@ -5,6 +5,7 @@ import type { WorkWord } from '../../machines/task-events.ts'
 import { parseType } from '../../machines/xstate-names.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import type { EarlierVersion } from '../agent/earlier-versions.ts'
+import { hears } from '../authoring/question-guards.ts'
 import { namedArtifacts } from '../authoring/words.ts'
 import type { WorkInput } from '../authoring/work-arguments.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
@@ -18,7 +19,6 @@ import { RedactedValues } from '../work/redacted-values.ts'
 import { differenceOf, type Divergence, kindIn, updateText, wordText } from '../work/replay-findings.ts'
 import { type ReplayPatience, replayRun } from '../work/replay-run.ts'
 import { detailsFromJournal, loadWorkInput } from '../work/work-input.ts'
-import { matches } from '../xstate/compiled-machine.ts'
 import { createActor } from '../xstate/library.ts'
 import { activeStates, isChart, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { writtenChart, type WrittenTransition } from '../xstate/written-chart.ts'
@@ -270,7 +270,7 @@ function transitionsIn(chart: AnyMachineSnapshot): readonly WrittenTransition[] 
 }
 
 function takesAny(chart: AnyMachineSnapshot, types: readonly string[]): boolean {
-  return transitionsIn(chart).some(({ event }) => types.some(type => type === event || matches(type, event)))
+  return transitionsIn(chart).some(({ event }) => types.some(type => hears(event, type)))
 }
 
 /** The events of the timers of a chart's active states. */

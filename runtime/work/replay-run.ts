@@ -178,6 +178,7 @@ function scopeOf(taskId: string, host: RunHost): AnyActorScope {
 /** The arguments of the work, which note what is read of them and is not in the record. */
 function watchedArguments(given: WorkArguments, record: RecordedRun, findings: Findings): WorkArguments {
   const { redacted, isAlone } = record
+  const { terms } = given
   const watch = <Name extends keyof WorkArguments>(name: Name, read: () => void, value = given[name]) =>
     Object.defineProperty(given, name, {
       configurable: true,
@@ -191,7 +192,7 @@ function watchedArguments(given: WorkArguments, record: RecordedRun, findings: F
   watch('message', () => {}, message)
   if (redacted.isAt()) {
     watch('input', () => redacted.isAt('/messages/0') && opening())
-    watch('terms', () => given.terms && findings.noteRead('its terms'))
+    watch('terms', () => terms && findings.noteRead('its terms'))
     watch('request', opening)
     watch('owner', () => findings.noteRead('its owner'))
   }

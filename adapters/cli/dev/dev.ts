@@ -22,7 +22,7 @@ import { withExtension } from '../../serve/port-extension.ts'
 import { attach, type Served } from '../../websocket/attach.ts'
 import { refuse } from '../../websocket/handshake.ts'
 import { type Command, type CommandError, EXIT, type Io, usageError } from '../command.ts'
-import { coverageFile } from '../files.ts'
+import { coverageFile, readExampleFile } from '../files.ts'
 import type { AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
 import { whenAborted, park, surviveRejections, within } from '../process/process-events.ts'
@@ -130,6 +130,7 @@ async function serve(
     draw: drawChart,
     alwaysRecord: true,
     coverage: () => tested.read(),
+    example: () => readExampleFile(resolve(cwd, file), logger),
     test: report => testRun.start(report),
     prove: report => proofRun.start(report),
     page: builtPage,

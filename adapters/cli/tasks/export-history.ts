@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { Scope } from '../../../runtime/store/rows.ts'
-import { readRecord } from '../../../runtime/work-port.ts'
+import { definitionOfSnapshot, type Scope } from '../../../runtime/store/rows.ts'
+import { readRecord, type RecordedTask } from '../../../runtime/work-port.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { historyText } from '../../testing/histories/history.ts'
 import { redactedTask } from '../../testing/histories/redaction.ts'
@@ -30,6 +30,7 @@ type HistoryValues = { readonly [Name in keyof typeof FILTER_OPTIONS]?: string |
   readonly redact?: boolean | undefined
   readonly out?: string | undefined
   readonly html?: boolean | undefined
+  readonly svg?: boolean | undefined
 }
 
 /** What an export tells meanwhile. */
@@ -51,23 +52,25 @@ export async function exportHistories(
   io: Io
 ): Promise<void> {
   if (db === undefined) throw usageError('--history needs --db: an agent does not give the journals of its tasks.')
-  if (values.out !== undefined || values.html === true)
-    throw usageError('--history writes files into its folder. Leave out --out and --html.')
+  if (values.out !== undefined || values.html === true || values.svg === true)
+    throw usageError('--history writes files into its folder. Leave out --out, --html and --svg.')
   const { report, exported } = progress
   const folder = resolve(io.cwd, values.history)
   const store = await openReader(db, io.cwd, { warn: report, error: report })
-  const names = new Map<string, string>()
   try {
     const tasks = ids.length > 0 ? namedTasks(store, ids, values, report) : chosenTasks(store, values, io)
     await makeFolder(folder).catch(notWritten(folder))
-    for await (const { task, scope = NO_SCOPE } of tasks) {
+    for await (const { task, scope } of tasks) {
       io.signal.throwIfAborted()
       try {
-        const found = await readRecord(store, { ...scope, contextId: String(task.contextId) }, task.id)
+        const found = await readRecord(store, { ...(scope as Scope), contextId: String(task.contextId) }, task.id)
         if (!found && ids.length > 0) report(`Task ${task.id} has ended, so it has no history.`)
         if (!found) continue
-        const name = fileName(found.row, JSON.stringify([scope, task.id]), names)
-        await writeWhole(join(folder, name), historyText(values.redact === true ? redactedTask(found) : found))
+        const name = fileName(found.row)
+        const digest = definitionOfSnapshot(found.row.snapshot)
+        const definition = digest === undefined ? undefined : await store.readDefinition(digest)
+        const shown = values.redact === true ? redactedTask(found) : found
+        await writeWhole(join(folder, name), historyText(shown, definition))
         exported()
       } catch (error) {
         if (!isA2AError(error)) throw error
@@ -78,8 +81,6 @@ export async function exportHistories(
     await store.close()
   }
 }
-
-const NO_SCOPE: Scope = { tenant: '', principal: '' }
 
 async function scopesOf(store: StoreReader, { tenant, principal }: HistoryValues): Promise<Scope[]> {
   return (await store.scopes()).filter(
@@ -95,15 +96,18 @@ async function* namedTasks(
 ): AsyncGenerator<FoundTask, void, undefined> {
   const scopes = await scopesOf(store, values)
   for (const id of ids) {
-    let isThere = false
-    for (const scope of scopes) {
-      const stored = await store.readTask(scope, id, { historyLength: 0, artifacts: false })
-      if (!stored) continue
-      isThere = true
-      yield { task: stored.task, scope }
-    }
-    if (!isThere) report(`Task ${id} is not there.`)
+    const found = await taskIn(store, scopes, id)
+    if (found) yield found
+    else report(`Task ${id} is not there.`)
   }
+}
+
+async function taskIn(store: StoreReader, scopes: readonly Scope[], id: string): Promise<FoundTask | undefined> {
+  for (const scope of scopes) {
+    const stored = await store.readTask(scope, id, { historyLength: 0, artifacts: false })
+    if (stored) return { task: stored.task, scope }
+  }
+  return undefined
 }
 
 async function* chosenTasks(
@@ -134,18 +138,11 @@ function timeOf({ task }: FoundTask): string {
 /** The longest id that is the name of a file as it is. */
 const LONGEST = 100
 
-/** `TASK-GENERATION.json`, with a digest if the id cannot be the name of a file, or has another owner too. */
-function fileName(
-  { taskId, generation }: { readonly taskId: string; readonly generation: number },
-  owned: string,
-  names: Map<string, string>
-): string {
-  const isPlain = /^\w[\w.-]*$/.test(taskId) && taskId.length <= LONGEST
-  const plain = taskId.replaceAll(/[^\w.-]/g, '_').slice(0, LONGEST)
-  const digest = createHash('sha256').update(owned).digest('hex').slice(0, 12)
-  const name = isPlain && (names.get(plain) ?? owned) === owned ? plain : `_${plain}-${digest}`
-  names.set(plain, names.get(plain) ?? owned)
-  return `${name}-${generation}.json`
+/** `TASK-GENERATION.json`, with a digest if the id cannot be the name of a file. */
+function fileName({ taskId, generation }: RecordedTask['row']): string {
+  if (/^\w[\w.-]*$/.test(taskId) && taskId.length <= LONGEST) return `${taskId}-${generation}.json`
+  const digest = createHash('sha256').update(taskId).digest('hex').slice(0, 12)
+  return `_${taskId.replaceAll(/[^\w.-]/g, '_').slice(0, LONGEST)}-${digest}-${generation}.json`
 }
 
 function notWritten(path: string): (cause: Error) => never {

@@ -42,7 +42,7 @@ export async function testHistories(
       )
     else if (replay.outcome !== 'same')
       io.stdout.write(
-        `${styleText(io.colours.stdout, fails ? 'red' : 'yellow', oneLine(`${name}  ${replay.outcome}`))}\n  ${oneLine(differenceText(replay))}\n`
+        `${styleText(io.colours.stdout, fails ? 'red' : 'yellow', `${oneLine(name)}  ${replay.outcome}`)}\n  ${oneLine(differenceText(replay))}\n`
       )
   }
   if (!tap) io.stdout.write(`${styleText(io.colours.stdout, failed === 0 ? 'green' : 'red', summaryOf(counts))}\n`)

@@ -1,7 +1,7 @@
 import { effect } from '@preact/signals'
 import { render } from 'preact'
 import { openAgent } from './agent/agent.ts'
-import { followTasks } from './agent/task-log.ts'
+import { followTasks, showExample } from './agent/task-log.ts'
 import { openFeed } from './feed/feed.ts'
 import { focusOn } from './frame/focus.ts'
 import { askForFrames } from './frames/frames-panel.tsx'
@@ -20,6 +20,7 @@ for (const begin of [
   openFeed,
   openAgent,
   followTasks,
+  showExample,
   chooseFirst,
   startAtNewest,
   askForFrames,

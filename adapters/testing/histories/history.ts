@@ -51,8 +51,9 @@ const HistorySchema = message({
 /** Why a file is no history that can be replayed: a clause that follows its name. */
 export class HistoryFault extends Error {}
 
-/** The text of a history: JSON with a format number. The same task has the same text. */
-export function historyText({ key, row, events, messages, journal, isAlone, redacted }: RecordedTask): string {
+/** The text of a history: JSON with a format number. The same task has the same text. `definition`: its text in a store. */
+export function historyText(recorded: RecordedTask, definition?: string): string {
+  const { key, row, events, messages, journal, isAlone, redacted } = recorded
   const { snapshot, ...task } = row
   const history = {
     format: FORMAT,
@@ -60,17 +61,13 @@ export function historyText({ key, row, events, messages, journal, isAlone, reda
     task,
     isAlone,
     snapshot: JSON.parse(snapshot) as unknown,
-    events: events.map(withoutId),
-    messages: messages.map(withoutId),
-    journal: journal.map(withoutId),
-    ...(redacted && { redacted })
+    events: events.map(({ generation, ordinal, update }) => ({ generation, ordinal, update })),
+    messages: messages.map(({ generation, isNumbered, message }) => ({ generation, isNumbered, message })),
+    journal: journal.map(({ key, value }) => ({ key, value })),
+    ...(redacted && { redacted }),
+    ...(definition !== undefined && { definition: JSON.parse(definition) as unknown })
   }
   return `${JSON.stringify(history, undefined, 2)}\n`
-}
-
-function withoutId<Row extends { readonly taskId?: string }>(row: Row): Omit<Row, 'taskId'> {
-  const { taskId: _, ...others } = row
-  return others
 }
 
 /** The task of a history. Throws HistoryFault for a text that is none, or one of a newer format. */

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import type { ActorRow, Chart, ActorStep } from '../../feed.ts'
 import { chartPathOf, rebuiltSteps, type ChartPath } from '../../story/chart-path.ts'
-import { log } from '../agent/task-log.ts'
+import { log, shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
 import { actors, steps } from '../feed/known.ts'
 import { taskId } from '../selection.ts'
@@ -79,7 +79,7 @@ export function pathOfChoice(one: ChartChoice | undefined, steps = one ? recorde
 function recordedOf({ chart, actor }: ChartChoice) {
   const { states } = chartNames.value.get(chart.id) ?? { states: new Set<string>() }
   if (actor) return stepsOf(steps.value, actor, states)
-  return taskId.value === undefined ? [] : stepsOf(steps.value, { taskId: taskId.value }, states)
+  return shownTaskId.value === undefined ? [] : stepsOf(steps.value, { taskId: shownTaskId.value }, states)
 }
 
 function isSeen(choice: ChartChoice): boolean {

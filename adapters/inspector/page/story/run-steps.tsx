@@ -3,12 +3,11 @@ import { isInterrupted, isTerminal, stateText } from '../../../../machines/proto
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { ActorStep } from '../../feed.ts'
 import { eventWords, partsText, statusMessageText } from '../../story/chart-path.ts'
-import { logs } from '../agent/task-log.ts'
+import { logs, shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
 import { talk } from '../feed/known-contexts.ts'
 import { steps } from '../feed/known.ts'
 import { spanText } from '../frame/time.ts'
-import { taskId } from '../selection.ts'
 import { conversation } from '../talk/conversation.ts'
 import { generation, goTo, isNewest } from '../time/generation.ts'
 
@@ -24,7 +23,7 @@ interface RunPoint {
 
 /** The points of the chosen task's run, oldest first. */
 const points = computed(() => {
-  const log = logs.value.get(taskId.value ?? '')
+  const log = logs.value.get(shownTaskId.value ?? '')
   if (!log) return []
   const found: RunPoint[] = []
   let last = { generation: 0, atMs: 0 }
@@ -68,7 +67,7 @@ function timeOf({ update }: TaskEvent): number {
 function withSteps(points: readonly RunPoint[], all: readonly ActorStep[]): RunPoint[] {
   const found = [...points]
   for (const { n, atMs, kind, taskId: of, event, generation = Infinity } of all) {
-    if (kind !== 'stored' || of !== taskId.value) continue
+    if (kind !== 'stored' || of !== shownTaskId.value) continue
     const next = found.findIndex(point => point.generation > generation || point.atMs > atMs)
     const at = next < 0 ? found.length : next
     found.splice(at, 0, {

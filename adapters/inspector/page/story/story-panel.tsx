@@ -1,6 +1,8 @@
 import { computed } from '@preact/signals'
 import { isTerminal } from '../../../../machines/protocol/states.ts'
+import { EXAMPLE_ID } from '../../feed.ts'
 import { partsText } from '../../story/chart-path.ts'
+import { shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
 import { leftText, nowMs } from '../frame/time.ts'
 import { storyHalf } from '../selection.ts'
@@ -70,6 +72,7 @@ function Now() {
   const words = partsText(message?.parts)
   return (
     <>
+      {shownTaskId.value === EXAMPLE_ID && <span class="state state-offer">recorded example</span>}{' '}
       <StateBadge state={state} />{' '}
       {isTerminal(state) ? (
         <span title={words}>{endText(words)}</span>

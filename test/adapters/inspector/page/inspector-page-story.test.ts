@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { readExample } from '../../../../adapters/inspector/story/recorded-example.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { startDev } from '../../../fixtures/pages/dev-page.ts'
 import { actors, known, openHubPage, row, step, texts } from '../../../fixtures/pages/hub-page.ts'
@@ -36,9 +38,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     async t => {
       const { page, say, troubles } = await openDev(t, 'examples/barista.ts')
       t.equal(await page.getAttribute('#tab-story', 'aria-selected'), 'true')
-      t.equal(await page.locator('[data-state="barista"]').count(), 1, 'the chart is there before the first message')
-      t.match(await page.innerText('.story-now'), 'Nothing has run yet')
-      await page.click('.story-talk .choices button >> text=a coffee')
+      await page.click('.example-note button >> text=a coffee')
       await page.waitForSelector('.question-open')
       await page.waitForSelector('.story-run [data-state="barista.asking"].active')
       t.match(
@@ -72,9 +72,45 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     }
   )
 
+  await t.test('shows a recorded example before the first message, marked as one and stored nowhere', async t => {
+    const { page, say, troubles } = await openDev(t, 'examples/sailboat.ts')
+    await page.waitForSelector('.story-run [data-state="sailboat.painted"].active')
+    await page.waitForSelector('.story-talk .artifact img')
+    t.match(await page.innerText('.story-now'), /recorded example\s+completed/)
+    t.match(await page.innerText('.example-note'), /A recorded example\.[^]*nothing of it is stored/)
+    t.match(await page.innerText('.tasks'), 'No task yet')
+    t.notMatch(await page.innerText('.story-panel'), /Cancel the task|Save story/)
+    await page.keyboard.press(',')
+    await page.keyboard.press(',')
+    await page.waitForSelector('.story-run [data-state="sailboat.painting"].active')
+    t.equal(await page.locator('.story-talk .artifact').count(), 0, 'its time goes back')
+    await page.click('#tab-chart')
+    await page.waitForSelector('.chart-panel [data-state="sailboat.painting"].active')
+    await page.click('#tab-story')
+    await page.keyboard.press('n')
+    await page.waitForSelector('.example-note', { state: 'detached' })
+    t.equal(await page.locator('.story-talk .message').count(), 0, 'a new context begins empty')
+    await page.reload()
+    await page.waitForSelector('.example-note')
+    await say('hello')
+    await page.waitForSelector('.story-talk >> text=What shall I draw?')
+    t.equal(await page.locator('.example-note, .story-talk .artifact').count(), 0, 'a message replaces the example')
+    t.equal(await page.locator('.story-run .active').count(), 0)
+    await say('a sailboat')
+    await page.waitForSelector('.run-chosen .state-completed')
+    const [file] = await Promise.all([page.waitForEvent('download'), page.click('text=Save as example')])
+    t.match(readExample(readFileSync(await file.path(), 'utf8')).said[0]?.parts, [{ text: 'a sailboat' }])
+    t.same(troubles, [])
+  })
+
   await t.test('of a function has its words, steps, questions and results as a line in place of a chart', async t => {
     const { page, say, troubles } = await openDev(t, 'examples/trip.ts')
     t.match(await page.innerText('.story-run'), 'The work of this agent is a function')
+    t.match(await page.innerText('.story-now'), 'Nothing has run yet')
+    t.ok(
+      await page.locator('.story-talk .choices button >> text=a trip to Rome').isVisible(),
+      'its example is a button'
+    )
     await say('a trip to Rome')
     await page.waitForSelector('.question-open')
     await say('Monday')
