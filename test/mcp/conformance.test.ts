@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import agent from './agent.ts'
@@ -158,17 +158,20 @@ interface Check {
 
 for (const [revision, { whole, byDesign }] of Object.entries(REVISIONS)) {
   await t.test(`the conformance suite of MCP ${revision} finds what is listed`, { skip: NO_MCP_PACKAGES }, async t => {
-    const found = await runSuite(t, revision)
+    const url = await servedAgent(t, agent)
+    const found = await runSuite(t, url, '--requirements', revision)
     const listed = Object.values(byDesign).flat()
     const scenarios = new Set([...whole, ...listed.map(scenarioOf)])
     t.same([...found.keys()].toSorted(), [...scenarios].toSorted(), 'all scenarios are listed')
-    for (const [scenario, checks] of found) {
-      const expected = listed.filter(id => scenarioOf(id) === scenario)
-      const missed = checks.filter(({ status }) => status !== 'SUCCESS')
-      const ids = new Set(missed.map(({ id }) => `${scenario}:${id}`))
+    for (const [scenario, first] of found) {
+      const expected = listed.filter(id => scenarioOf(id) === scenario).toSorted()
       const name = expected.length === 0 ? `${scenario} passes` : `${scenario} passes, apart from what is listed`
-      const errors = missed.map(({ id, errorMessage = '' }) => `${id}: ${errorMessage}`)
-      t.same([...ids].toSorted(), expected.toSorted(), name, { errors })
+      let checks = first
+      // Some checks wait half a second for an answer, which may be too short on a busy machine.
+      if (missedIn(scenario, first).join() !== expected.join())
+        checks = (await runSuite(t, url, '--scenario', scenario, '--spec-version', revision)).get(scenario) ?? []
+      const errors = checks.map(({ id, errorMessage = '' }) => `${id}: ${errorMessage}`)
+      t.same(missedIn(scenario, checks), expected, name, { errors })
     }
   })
 }
@@ -177,12 +180,16 @@ function scenarioOf(id: string): string {
   return id.slice(0, id.indexOf(':'))
 }
 
-/** Runs all scenarios of a revision, and gives the checks of each. */
-async function runSuite(t: Test, revision: string): Promise<Map<string, readonly Check[]>> {
-  const folder = join(t.testdir(), 'results')
-  mkdirSync(folder)
-  const url = await servedAgent(t, agent)
-  await runProgram('conformance', 'server', '--url', url, '--requirements', revision, '-o', folder)
+/** The checks of a scenario that did not pass, as `scenario:check`. */
+function missedIn(scenario: string, checks: readonly Check[]): string[] {
+  const missed = checks.filter(({ status }) => status !== 'SUCCESS')
+  return [...new Set(missed.map(({ id }) => `${scenario}:${id}`))].toSorted()
+}
+
+/** Runs scenarios against a server, and gives the checks of each. */
+async function runSuite(t: Test, url: string, ...which: readonly string[]): Promise<Map<string, readonly Check[]>> {
+  const folder = mkdtempSync(join(t.testdir({}), 'results-'))
+  await runProgram('conformance', 'server', '--url', url, ...which, '-o', folder)
   const runs = readdirSync(folder).map(name => {
     const scenario = name.replace(/^server-/, '').replace(/-\d{4}-\d\d-\d\dT.*$/, '')
     return [scenario, JSON.parse(readFileSync(join(folder, name, 'checks.json'), 'utf8')) as Check[]] as const

@@ -35,7 +35,7 @@ interface Block {
   readonly resource?: { readonly text?: string; readonly blob?: string }
 }
 
-/** What is wrong with an answer. */
+/** A rule that an answer breaks. */
 export interface Difference {
   readonly what: string
   readonly wanted: unknown
@@ -63,7 +63,7 @@ interface AnswerView {
   readonly lastUpdatedAt: string | undefined
   readonly hasEnd: boolean
   readonly hasError: boolean
-  /** What the task says while it is open, in one line. */
+  /** The words of an open task, in one line. */
   readonly line: string
   readonly questions: readonly unknown[]
   readonly result: unknown
@@ -120,6 +120,11 @@ export function baseOf(key: string): string {
   return key.replace(/\.\d+$/, '')
 }
 
+/** How often a question was asked, from 1, by its key. */
+export function attemptIn(key: string): number {
+  return Number(/\.(\d+)$/.exec(key)?.[1] ?? 1)
+}
+
 function keyIn({ inputRequests = {} }: WireTaskAnswer): string | undefined {
   return Object.keys(inputRequests)[0]
 }
@@ -128,7 +133,7 @@ function isEnded({ status }: WireTaskAnswer): boolean {
   return status === 'completed' || status === 'cancelled'
 }
 
-/** What an answer about a task has to say. */
+/** The view that an answer about a task has to give. */
 function wantedOf({ id, status: { state, message, timestamp }, artifacts = [] }: Task, createdAt: string): AnswerView {
   const parts = message?.parts ?? []
   const url = state === 'TASK_STATE_AUTH_REQUIRED' ? urlIn(parts) : undefined
@@ -152,7 +157,7 @@ function wantedOf({ id, status: { state, message, timestamp }, artifacts = [] }:
   }
 }
 
-/** What an answer says. A question that is asked again begins with the reason, and a long line is cut. */
+/** The view that an answer gives. A question that is asked again begins with the reason, and a long line is cut. */
 function viewOf(answer: WireTaskAnswer, { status: { state, message } }: Task): AnswerView {
   const { resultType, taskId, status, statusMessage = '', createdAt, lastUpdatedAt, ttlMs, result } = answer
   const words = wordsIn(message?.parts ?? [])

@@ -6,7 +6,7 @@ import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol
 import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { elicitedForm } from '../../mcp/form.ts'
 import { FOLLOW_UP, MCP_METADATA, readToolArguments, skillTools, type SkillTool } from '../../mcp/tools.ts'
-import { baseOf, type WireTaskAnswer, type TaskAnswers } from './mcp-answers.ts'
+import { attemptIn, baseOf, type WireTaskAnswer, type TaskAnswers } from './mcp-answers.ts'
 import type { TestClient } from './official-caller.ts'
 
 type Values = Readonly<Record<string, unknown>>
@@ -14,7 +14,7 @@ type Values = Readonly<Record<string, unknown>>
 const PREFIX = 'io.modelcontextprotocol/'
 const REVISION = '2026-07-28'
 
-/** What a host that knows tasks and shows forms sends with each request. */
+/** The metadata of each request of a host that knows tasks and shows forms. */
 const META = {
   [`${PREFIX}protocolVersion`]: REVISION,
   [`${PREFIX}clientInfo`]: { name: 'taskchart test', version: '1' },
@@ -24,9 +24,12 @@ const META = {
   }
 }
 
+/** So often a path answers a question by its form. The fifth refused answer would cancel the task. */
+const MOST_ATTEMPTS = 3
+
 /**
- * A host of MCP at a URL, whose tasks are those of a runtime. What a host cannot send, such as a file, goes to the
- * runtime over A2A: the task is the same. `answers`: the answers so far about the task.
+ * A host of MCP at a URL, whose tasks are those of a runtime. Messages that a host cannot send, such as files, go to
+ * the runtime over A2A. `answers`: the answers so far about the task.
  */
 export function mcpCaller(
   runtime: ServedRuntime,
@@ -82,7 +85,7 @@ export function mcpCaller(
     const { inputRequests = {} } = await read(taskId)
     const [[key, asked] = []] = Object.entries(inputRequests)
     const content = asked?.params.mode === 'form' ? contentFor(message, before) : undefined
-    if (key !== undefined && content) {
+    if (key !== undefined && content && attemptIn(key) <= MOST_ATTEMPTS) {
       await respond(taskId, answers.staleKey, content)
       const { status, metadata } = await overA2A.task(taskId)
       if (!isDeepStrictEqual({ status, metadata }, { status: before.status, metadata: before.metadata }))

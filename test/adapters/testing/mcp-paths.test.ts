@@ -156,6 +156,23 @@ await t.test('the arguments of a tool are those that the agent takes', async t =
   })
 })
 
+await t.test('a question that many cases answer wrongly stays open', async t => {
+  const work = setupWork({}).createMachine({
+    initial: 'asking',
+    states: {
+      asking: {
+        tags: 'input-required',
+        meta: { prompt: 'Which size?', schema: z.enum(['small', 'large']) },
+        on: { 'message.received': 'done' }
+      },
+      done: { type: 'final' }
+    }
+  })
+  const wrong = ['huge', 'tiny', 'wide', 'long', 'none', 'both'].map(words => [words, words])
+  const messages = { ...Object.fromEntries(wrong), large: 'large' }
+  await testAgent(t, defineAgent({ card, work }), { drivers, cases: { messages } })
+})
+
 const tool = (name: unknown) => ({ parts: [text('go')], metadata: { 'urn:taskchart:mcp:1': name as never } })
 
 await t.test('a case names the tool that opens its task', async t => {
