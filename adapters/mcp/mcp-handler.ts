@@ -24,8 +24,16 @@ import {
   rpcStatus,
   shownError
 } from '../entry/answers.ts'
-import { disconnectSignal, type Handler, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
-import { connectionOrigin, originMounted, tenantIn, withScheme } from '../entry/interfaces.ts'
+import {
+  type Direction,
+  disconnectSignal,
+  type Handler,
+  type HttpRequest,
+  type NodeResponse,
+  requestConnectionName,
+  type Tap
+} from '../entry/connection.ts'
+import { connectionOrigin, originMounted, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, basePath } from '../entry/listen.ts'
 import { callContextOf, delayRefusal, HttpCall, type RequestHead } from '../http/call.ts'
 import { crossOrigin, NOWHERE, preflight, requestRefusal } from '../http/handler.ts'
@@ -35,7 +43,7 @@ import { errorFrame, readEnvelope, type Envelope, type RequestId } from '../json
 import { plainParameters, traceParameters } from '../json-rpc/service-parameters.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 import { AgentOverMcp, BINDING } from './mcp-server.ts'
-import { isBearer, metadataPath, resourceMetadata, withMetadata } from './resource-metadata.ts'
+import { isBearer, McpPaths, resourceMetadata, withMetadata } from './resource-metadata.ts'
 import type { McpSettings } from './tool-calls.ts'
 import type { ToolAnnotations } from './tools.ts'
 
@@ -149,13 +157,22 @@ export function mcpHandler(given: Runtime, options: McpOptions = {}): Handler {
   return endpointOf(runtime, options, 'mcpHandler', mountedUrl(runtime.settings, options)).answer
 }
 
-/** A handler that answers requests over MCP, below the path of an agent, and passes on all others. */
-export function withMcp(runtime: ServedRuntime, agentPath: string, options: McpOptions, other: Handler): Handler {
+/**
+ * A handler that answers requests over MCP, below the path of an agent, and passes on all others. `tap` receives the
+ * messages over MCP.
+ */
+export function withMcp(
+  runtime: ServedRuntime,
+  agentPath: string,
+  options: McpOptions,
+  other: Handler,
+  tap?: Tap
+): Handler {
   checkMcpOptions(options, 'serve({ mcp })')
   const path = `${basePath(agentPath)}${options.path ?? DEFAULT_PATH}`
   const agentUrl = knownAgentUrl(runtime.settings, 'serve({ mcp })')
   const url = agentUrl === undefined ? undefined : mcpUrlAt(agentUrl, options)
-  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })', url)
+  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })', url, tap)
   return (request, served) => (isAt(new URL(request.url).pathname) ? answer : other)(request, served)
 }
 
@@ -189,7 +206,13 @@ interface Endpoint {
 }
 
 /** `ownUrl`: the URL of the endpoint for clients, if the runtime says where the agent is. */
-function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, ownUrl: string | undefined): Endpoint {
+function endpointOf(
+  runtime: ServedRuntime,
+  options: McpOptions,
+  taker: string,
+  ownUrl: string | undefined,
+  tap?: Tap
+): Endpoint {
   checkMcpInstalled(taker)
   const { settings } = runtime
   const { telemetry } = settings
@@ -275,15 +298,24 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
       return refuse(over ? refusalOf(over) : (full ?? bareRefusal(wrong)), headers)
     }
     try {
-      return await answerRpc(call, await readBody(call))
+      return await answered(call, await answerRpc(call, await readBody(call)))
     } finally {
       call.space?.end()
     }
   }
 
+  const tellTap = ({ served }: HttpCall, direction: Direction, text: string) =>
+    tap?.onFrame?.(requestConnectionName('mcp', served), direction, text)
+
+  /** An answer whose messages are recorded, if anybody records. */
+  const answered = (call: HttpCall, answer: Response) =>
+    tap?.onFrame ? withMessages(answer, text => tellTap(call, 'out', text)) : answer
+
   const readBody = async (call: HttpCall): Promise<Envelope> => {
     try {
-      return readEnvelope(await bodyOf(call, settings.limits.messageBytes), settings.jsonLimits)
+      const text = await bodyOf(call, settings.limits.messageBytes)
+      tellTap(call, 'in', text)
+      return readEnvelope(text, settings.jsonLimits)
     } catch (error) {
       return { kind: 'invalid', id: null, error: shownError(error) }
     }
@@ -325,7 +357,7 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
         parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
         authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
       })
-      isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
+      isStream = isEventStream(answered)
       const answer = isStream ? withEnd(answered, stop) : answered
       if (failure) await delayRefusal(failure, settings)
       return withHeaders(answer, headers, failure, isStream)
@@ -372,6 +404,32 @@ function withEnd(answer: Response, ended: () => void): Response {
   return new Response(readable, answer)
 }
 
+/** An answer whose messages are also passed to a listener: its JSON, or each event of its stream. */
+async function withMessages(answer: Response, onMessage: (text: string) => void): Promise<Response> {
+  if (!answer.body) return answer
+  if (!isEventStream(answer)) {
+    const text = await answer.text()
+    onMessage(text)
+    return new LightResponse(text, answer)
+  }
+  const decoder = new TextDecoder()
+  let rest = ''
+  const transform = (chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>) => {
+    controller.enqueue(chunk)
+    const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n')
+    rest = lines.pop() as string
+    for (const line of lines) if (line.startsWith(DATA)) onMessage(line.slice(DATA.length))
+  }
+  return new Response(answer.body.pipeThrough(new TransformStream({ transform })), answer)
+}
+
+/** The beginning of a line of an event stream with a message. */
+const DATA = 'data: '
+
+function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true
+}
+
 /** An answer of the SDK with the headers of every answer, and with the status of its error. */
 function withHeaders(
   answer: Response,
@@ -390,60 +448,4 @@ function withHeaders(
   const status =
     failure && answer.status === 200 && !isStream && failure.code !== 'Forbidden' ? rpcStatus(failure) : answer.status
   return new Response(answer.body, { status, headers })
-}
-
-/**
- * The paths of an endpoint: its own, one for each tenant, and those of its metadata. Behind a proxy the URLs that
- * clients use have other paths than those of the requests.
- */
-class McpPaths {
-  readonly path: string
-  readonly #hasTenants: boolean
-  /** The URL of the endpoint, if it does not follow from requests. */
-  readonly #url: URL | undefined
-
-  constructor(path: string, hasTenants: boolean, url: string | undefined) {
-    this.path = basePath(path)
-    this.#hasTenants = hasTenants
-    this.#url = url === undefined ? undefined : new URL(url)
-  }
-
-  /** The tenant of a path of this endpoint; `undefined` for another path. */
-  find(pathname: string): { readonly tenant: string | undefined } | undefined {
-    const path = basePath(pathname)
-    if (path === this.path) return { tenant: undefined }
-    const folder = folderOf(this.path)
-    const leaf = this.path.slice(folder.length)
-    if (!this.#hasTenants || !path.startsWith(`${folder}/`) || !path.endsWith(leaf)) return undefined
-    const tenant = tenantIn(path.slice(folder.length, path.length - leaf.length))
-    return tenant === undefined ? undefined : { tenant }
-  }
-
-  /** The URL that clients use for a path of this endpoint; `undefined` if it follows from requests. */
-  urlOf(path: string): string | undefined {
-    const asked = basePath(path)
-    if (!this.#url || asked === this.path) return this.#url?.href
-    return `${this.#url.origin}${moved(asked, this.path, this.#url.pathname)}`
-  }
-
-  /** The path of this endpoint that a path of metadata describes: that of the requests, or that of the URL. */
-  describedBy(pathname: string): string | undefined {
-    const path = metadataPath(pathname)
-    if (path === undefined) return undefined
-    const asked = basePath(path)
-    const own = this.#url ? moved(asked, basePath(this.#url.pathname), this.path) : asked
-    return [own, asked].find(each => this.find(each) !== undefined)
-  }
-}
-
-/** A path of one endpoint as that of another one: its own path, or one in its folder. Others stay as they are. */
-function moved(path: string, from: string, to: string): string {
-  if (path === from) return to
-  const folder = folderOf(from)
-  return path.startsWith(`${folder}/`) ? `${folderOf(to)}${path.slice(folder.length)}` : path
-}
-
-/** A path without its last segment. */
-function folderOf(path: string): string {
-  return path.replace(/\/[^/]*$/, '')
 }

@@ -116,7 +116,7 @@ async function serveHere(
   const answer = http
     ? httpHandler(runtime, { path, dialects, interfaces, webSocket: true })
     : cardAndPage(runtime, { path, ...offer })
-  const handler = mcp ? withMcp(runtime, path, mcp === true ? {} : mcp, answer) : answer
+  const handler = mcp ? withMcp(runtime, path, mcp === true ? {} : mcp, answer, inspector?.tap) : answer
   const own = await listen(address, runtime, withExtension(inspector, handler))
   const sockets = attach(runtime, own.server, path, offer, inspector?.tap)
   const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
