@@ -98,3 +98,37 @@ export function writtenName(action: string): string {
 export function isMadeUp(name: string): boolean {
   return /^(?:xstate\.invoke\.)?\d+\./.test(name)
 }
+
+/** An actor that a state invokes. */
+interface Invoked {
+  readonly id: string
+  readonly src?: string | undefined
+}
+
+/**
+ * An event in words: `after step`, `paint is done`, `route`. Actors without an id from the author have the name of
+ * their logic.
+ */
+export function eventName(type: string, invoked: readonly Invoked[] = []): string {
+  if (type === OWN_EVENT.route) return 'route'
+  const made = parseType(type)
+  if (!made) return type
+  const { kind, of, id } = made
+  if (kind === 'after') return `after ${id}`.replace(/\d$/, '$& ms')
+  const who = of === 'state' ? id.slice(id.lastIndexOf('.') + 1) : whoOf(id, invoked)
+  if (kind === 'snapshot') return `${who} changes`
+  return kind === 'done' ? `${who} is done` : `${who} fails`
+}
+
+/** The trigger of a transition: its event, and its guard in brackets. Empty without both. */
+export function occasionOf(event: string, guard: string | undefined, invoked: readonly Invoked[]): string {
+  return [...(event === '' ? [] : [eventName(event, invoked)]), ...(guard === undefined ? [] : [`[${guard}]`])].join(
+    ' '
+  )
+}
+
+function whoOf(id: string, invoked: readonly Invoked[]): string {
+  if (id === '*') return 'any actor'
+  if (!isMadeUp(id)) return id
+  return invoked.find(actor => actor.id === id)?.src ?? 'what it invokes'
+}

@@ -21,6 +21,7 @@ import type { Agent } from './agent/define-agent.ts'
 import type { SignCard } from './agent/signed-cards.ts'
 import type { Extensions } from './authoring/work-arguments.ts'
 import type { Observation, Observer } from './contexts/observers.ts'
+import type { LocalModules } from './definitions/agent-outline.ts'
 import type { Cluster } from './operations/cluster.ts'
 import type { KeyEntry } from './operations/keyed-messages.ts'
 import type { NoteChange } from './operations/notes.ts'
@@ -110,8 +111,10 @@ export interface RuntimeOptions {
   readonly observeProperties?: boolean
 }
 
-/** Options of the runtime of a cluster's node, for `taskchart serve --node`. */
+/** Options of a runtime of `taskchart serve`. */
 export interface NodeRuntimeOptions extends RuntimeOptions {
+  /** Reads the local modules of the agent, for its stored definition. Default: they are not seen. */
+  readonly localModules?: () => LocalModules
   /** The cluster whose node the runtime is. Default: it has the store alone. */
   readonly cluster?: Cluster
 }
@@ -135,6 +138,7 @@ const OPTIONS: OptionKinds<NodeRuntimeOptions> = {
   signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/auth'),
   push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/http'),
   cluster: withMethods(['join'], 'a cluster, with the method join'),
+  localModules: functionFor('a function that reads the local modules of the agent'),
   telemetry: A_TELEMETRY,
   observeProperties: TRUE_OR_FALSE
 }

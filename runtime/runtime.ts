@@ -20,6 +20,7 @@ import { runtimeClosing } from './contexts/errors.ts'
 import { NewerTasks } from './contexts/newer-tasks.ts'
 import { Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
+import { DefinitionWriter } from './definitions/definition-writer.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { Admission } from './operations/admission.ts'
 import { deliverAuthorization } from './operations/deliver.ts'
@@ -45,6 +46,7 @@ import {
   type ServedRuntime,
   settingsOf
 } from './runtime-options.ts'
+import { TaskStamps } from './snapshots/snapshot-text.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
 import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { RetryingReads } from './store/retrying-reads.ts'
@@ -126,6 +128,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     agent.earlier && store.countVersions
       ? new EarlierTasks({ agent, countVersions: store.countVersions.bind(store), clock, logger })
       : undefined
+  const definitions = new DefinitionWriter({ agent, store, clock, logger, modules: options.localModules })
   const contexts = new ContextRegistry({
     state,
     store,
@@ -146,6 +149,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     counters,
     telemetry,
     webhooks,
+    stamps: new TaskStamps(version => definitions.store(version)),
     earlierTasks,
     newerTasks: options.cluster && new NewerTasks({ agent, logger, counters }),
     owns: options.cluster && (key => cluster?.owns(key) === true)
@@ -211,6 +215,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     await Promise.all([erased, swept, delivered])
     await countWriter?.flush()
     await earlierTasks?.close()
+    await definitions.close()
     await store.close()
   }
   contexts.resume()

@@ -23,6 +23,7 @@ const ROOMS = [
   'snapshots',
   'webhooks',
   'agent',
+  'definitions',
   'contexts',
   'operations',
   ''
@@ -51,6 +52,7 @@ const ADAPTERS = [
   'websocket',
   'http',
   'mcp',
+  'ag-ui',
   'serve',
   'grpc',
   'conformance',

@@ -14,6 +14,8 @@ import { thrownText } from './text/terminal.ts'
 
 export interface AgentModule {
   readonly agent: Agent
+  /** The absolute path of its file. */
+  readonly path: string
   readonly authenticate?: Authenticate
   readonly authorize?: Authorize
   /** The inputs of its tests. */
@@ -69,7 +71,7 @@ export async function loadAgent(file: string, cwd: string, reader: ModuleReader 
     throw new CommandError(
       `The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`
     )
-  return { agent, ...functions, ...(cases !== undefined && { cases }) }
+  return { agent, path, ...functions, ...(cases !== undefined && { cases }) }
 }
 
 /** Loads an agent as `loadAgent` does. Throws once the user stops the command, since a module may never load. */
@@ -104,7 +106,7 @@ function functionIn(
   name: 'authenticate' | 'authorize',
   exported: unknown,
   what: string
-): Omit<AgentModule, 'agent'> {
+): Pick<AgentModule, 'authenticate' | 'authorize'> {
   if (exported === undefined) return {}
   if (typeof exported === 'function') return { [name]: exported }
   throw new CommandError(`The export ${name} of ${file} has to be a function that ${what}.`)

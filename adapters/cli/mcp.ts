@@ -1,8 +1,9 @@
-import { createRuntime } from '../../runtime/index.ts'
 import { guardedLogger, type Logger } from '../../runtime/ports/logger.ts'
 import { servedRuntime } from '../../runtime/runtime-options.ts'
+import { createNode } from '../../runtime/runtime.ts'
 import { refuseHost, serveHost, type HostPipe } from '../mcp/stdio.ts'
 import { InUseError } from '../rows/damage.ts'
+import { readLocalModules } from '../testing/diff/local-modules.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
@@ -67,7 +68,7 @@ interface HostSettings {
 }
 
 async function serve(
-  { agent, authorize }: AgentModule,
+  { agent, path, authorize }: AgentModule,
   { db, principal, logger }: HostSettings,
   pipe: HostPipe,
   { cwd, clock, stderr }: Io
@@ -81,11 +82,12 @@ async function serve(
     stderr.write('taskchart: The tasks are in memory, and end with the host. To keep them, add --db FILE.\n')
   const traced = await registeredTelemetry(logger)
   const runtime = servedRuntime(
-    createRuntime({
+    createNode({
       agent,
       store: opened.store,
       clock,
       logger,
+      localModules: () => readLocalModules(path),
       ...(authorize && { authorize }),
       ...(traced && { telemetry: traced.telemetry })
     }),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Ids, randomIds } from '../../runtime/ports/ids.ts'
 import { NOT_OWNER, type ContextKey, type Store } from '../../runtime/store/store.ts'
 import { shardOf } from '../postgres/write/row-shapes.ts'
+import { definitionsIn } from '../rows/definition-rows.ts'
 
 /** The shards of a database, and those of this node. */
 export class Shards {
@@ -75,12 +76,14 @@ export class Shards {
    * refused with `NOT_OWNER`.
    */
   viewOf(store: Store): Store {
+    const commit: Store['commit'] = commit => {
+      const shard = this.of(commit.key)
+      return this.#owned.has(shard) || this.#giving.has(shard) ? store.commit(commit) : Promise.reject(NOT_OWNER)
+    }
     return {
       ...store,
-      commit: commit => {
-        const shard = this.of(commit.key)
-        return this.#owned.has(shard) || this.#giving.has(shard) ? store.commit(commit) : Promise.reject(NOT_OWNER)
-      },
+      commit,
+      ...definitionsIn({ ...store, commit }),
       readWakes: async (limit, after) =>
         this.#owned.size === 0
           ? []

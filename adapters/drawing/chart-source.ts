@@ -8,7 +8,7 @@ import {
   type WrittenState,
   type WrittenTransition
 } from '../../runtime/xstate/written-chart.ts'
-import { actionName, guardName } from './chart-parts.ts'
+import { actionName, guardName } from '../../runtime/xstate/written-chart.ts'
 
 type Config = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,5 @@
 import type { AnyStateMachine } from 'xstate'
+import { occasionOf } from '../../machines/xstate-names.ts'
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 import {
   type WrittenChart,
@@ -6,7 +7,7 @@ import {
   type WrittenState,
   type WrittenTransition
 } from '../../runtime/xstate/written-chart.ts'
-import { guardName, occasionOf } from './chart-parts.ts'
+import { guardName } from '../../runtime/xstate/written-chart.ts'
 import type { Mark, MergedChart } from './merged-chart.ts'
 import { shownText } from './svg-element.ts'
 

@@ -5,7 +5,7 @@ import {
   type WrittenState,
   type WrittenTransition
 } from '../../runtime/xstate/written-chart.ts'
-import { actionName, guardName } from './chart-parts.ts'
+import { actionName, guardName } from '../../runtime/xstate/written-chart.ts'
 
 /** An actor that a state invokes: its id, and the name of its logic, if any. */
 export interface OutlineActor {

@@ -1,7 +1,6 @@
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
@@ -14,36 +13,27 @@ import {
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
 import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
-import { authenticateRequest, type RefusedRequest } from '../entry/admission.ts'
-import {
-  errorHeaders,
-  jsonAnswer,
-  LightResponse,
-  refusalAnswer,
-  refusalOf,
-  rpcStatus,
-  shownError
-} from '../entry/answers.ts'
+import type { RefusedRequest } from '../entry/admission.ts'
+import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import {
   type Direction,
-  disconnectSignal,
   type Handler,
   type HttpRequest,
   type NodeResponse,
   requestConnectionName,
   type Tap
 } from '../entry/connection.ts'
-import { connectionOrigin, originMounted, withScheme } from '../entry/interfaces.ts'
+import { connectionOrigin, endpointTenant, originMounted, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, basePath } from '../entry/listen.ts'
-import { callContextOf, delayRefusal, HttpCall, type RequestHead } from '../http/call.ts'
+import { callContextOf, delayRefusal, goneSignal, HttpCall, type RequestHead } from '../http/call.ts'
+import { admitPost, refusePost } from '../http/endpoint.ts'
 import { crossOrigin, NOWHERE, preflight, requestRefusal } from '../http/handler.ts'
-import { bodyOf, codingRefusal, isJson, wrongType } from '../http/parameters.ts'
+import { bodyOf } from '../http/parameters.ts'
 import { notAllowed } from '../http/rest.ts'
 import { errorFrame, readEnvelope, type Envelope, type RequestId } from '../json-rpc/dispatch.ts'
-import { plainParameters, traceParameters } from '../json-rpc/service-parameters.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
 import { AgentOverMcp, BINDING } from './mcp-server.ts'
-import { isBearer, McpPaths, resourceMetadata, withMetadata } from './resource-metadata.ts'
+import { isBearer, metadataPath, resourceMetadata, withMetadata } from './resource-metadata.ts'
 import type { McpSettings } from './tool-calls.ts'
 import type { ToolAnnotations } from './tools.ts'
 
@@ -101,7 +91,7 @@ const OPTIONS: OptionKinds<McpOptions> = {
 const DEFAULT_PATH = '/mcp'
 
 /** The package that serves MCP. */
-const PACKAGE = '@modelcontextprotocol/server'
+export const MCP_PACKAGE = '@modelcontextprotocol/server'
 
 /** How long a call waits for its task, in milliseconds. */
 const WAIT_MS = 50_000
@@ -138,11 +128,11 @@ export function checkMcpOptions(options: unknown, taker: string): asserts option
 /** Throws TypeError if the package that serves MCP is not installed, or known to fail. */
 export function checkMcpInstalled(taker: string): void {
   try {
-    import.meta.resolve(PACKAGE)
+    import.meta.resolve(MCP_PACKAGE)
   } catch (cause) {
-    throw new TypeError(`${taker} needs the MCP SDK. Install it: npm install ${PACKAGE}`, { cause })
+    throw new TypeError(`${taker} needs the MCP SDK. Install it: npm install ${MCP_PACKAGE}`, { cause })
   }
-  checkPackages([PACKAGE])
+  checkPackages([MCP_PACKAGE])
 }
 
 /**
@@ -215,7 +205,6 @@ function endpointOf(
 ): Endpoint {
   checkMcpInstalled(taker)
   const { settings } = runtime
-  const { telemetry } = settings
   const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants, options.url ?? ownUrl)
   let loaded: Promise<McpHttpHandler> | undefined
   const load = () => (loaded ??= loadSdk(runtime, mcpSettings(options)))
@@ -232,10 +221,7 @@ function endpointOf(
     return origin === undefined ? undefined : `${origin}${path}`
   }
 
-  const refuse = (refusal: RefusedRequest, headers: RequestHead['headers']) => {
-    settings.counters.refused(refusal.status)
-    return refusalAnswer(refusal, headers)
-  }
+  const refuse = (refusal: RefusedRequest, headers: RequestHead['headers']) => refusePost(settings, refusal, headers)
 
   const metadata = (address: URL, served: NodeResponse, path: string, headers: RequestHead['headers']) => {
     const url = urlOf(address, served, path)
@@ -259,44 +245,11 @@ function endpointOf(
     const place = paths.find(address.pathname)
     if (!place) return refuse({ status: 404, message: `MCP is at ${paths.path}.` }, headers)
     if (request.method !== 'POST') return notAllowed(['POST', 'OPTIONS'], headers)
-    const authenticated = await authenticateRequest(() => Object.fromEntries(request.headers), settings)
-    if (authenticated.refusal)
-      return refuse(withMetadata(authenticated.refusal, urlOf(address, served, address.pathname), options), headers)
-    const { principal } = authenticated
-    const head: RequestHead = {
-      path: address.pathname,
-      query: address.searchParams,
-      parameters: plainParameters(PROTOCOL_VERSION),
-      headers,
-      interfaces: [],
-      extraCost: SDK_COST
-    }
-    const call = new HttpCall(
-      settings,
-      request,
-      served,
-      head,
-      {
-        principal,
-        pathTenant: place.tenant,
-        traced: telemetry && traceParameters(telemetry, request.headers, BINDING)
-      },
-      place.tenant
+    const post = { address, headers, tenant: place.tenant, binding: BINDING, extraCost: SDK_COST }
+    const call = await admitPost(settings, request, served, post, refusal =>
+      withMetadata(refusal, urlOf(address, served, address.pathname), options)
     )
-    const full = principal && served.direct?.claim?.(settings.ownerOf(principal, place.tenant))
-    const wrong =
-      full ??
-      codingRefusal(request) ??
-      (isJson(request) ? undefined : { status: 415, message: wrongType(request).message })
-    if (wrong) {
-      const over = settings.rejected.count({
-        tenant: place.tenant,
-        principal: principal?.id,
-        claims: principal?.claims
-      })
-      await delayRefusal(over, settings)
-      return refuse(over ? refusalOf(over) : (full ?? bareRefusal(wrong)), headers)
-    }
+    if (!(call instanceof HttpCall)) return call
     try {
       return await answered(call, await answerRpc(call, await readBody(call)))
     } finally {
@@ -382,19 +335,10 @@ async function loadSdk(runtime: ServedRuntime, settings: McpSettings): Promise<M
   )
 }
 
-function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
-  return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
-}
-
 /** The answer to a request that does not reach the SDK. */
 function errorAnswer(id: RequestId | null, error: A2AError, headers: RequestHead['headers']): Response {
   const status = rpcStatus(error)
   return jsonAnswer(errorFrame(id, error), { ...headers, ...errorHeaders(error) }, status === 200 ? 400 : status)
-}
-
-/** A refusal without the code of A2A, which is none of MCP's. */
-function bareRefusal({ status, message, headers }: RefusedRequest): RefusedRequest {
-  return { status, message, ...(headers && { headers }) }
 }
 
 /** An answer that is a stream. `ended` is called once the stream has ended or failed, or nobody reads it any more. */
@@ -448,4 +392,54 @@ function withHeaders(
   const status =
     failure && answer.status === 200 && !isStream && failure.code !== 'Forbidden' ? rpcStatus(failure) : answer.status
   return new Response(answer.body, { status, headers })
+}
+
+/**
+ * The paths of an endpoint: its own, one for each tenant, and those of its metadata. Behind a proxy the URLs that
+ * clients use have other paths than those of the requests.
+ */
+class McpPaths {
+  readonly path: string
+  readonly #hasTenants: boolean
+  /** The URL of the endpoint, if it does not follow from requests. */
+  readonly #url: URL | undefined
+
+  constructor(path: string, hasTenants: boolean, url: string | undefined) {
+    this.path = basePath(path)
+    this.#hasTenants = hasTenants
+    this.#url = url === undefined ? undefined : new URL(url)
+  }
+
+  /** The tenant of a path of this endpoint; `undefined` for another path. */
+  find(pathname: string): { readonly tenant: string | undefined } | undefined {
+    return endpointTenant(pathname, this.path, this.#hasTenants)
+  }
+
+  /** The URL that clients use for a path of this endpoint; `undefined` if it follows from requests. */
+  urlOf(path: string): string | undefined {
+    const asked = basePath(path)
+    if (!this.#url || asked === this.path) return this.#url?.href
+    return `${this.#url.origin}${moved(asked, this.path, this.#url.pathname)}`
+  }
+
+  /** The path of this endpoint that a path of metadata describes: that of the requests, or that of the URL. */
+  describedBy(pathname: string): string | undefined {
+    const path = metadataPath(pathname)
+    if (path === undefined) return undefined
+    const asked = basePath(path)
+    const own = this.#url ? moved(asked, basePath(this.#url.pathname), this.path) : asked
+    return [own, asked].find(each => this.find(each) !== undefined)
+  }
+}
+
+/** A path of one endpoint as that of another one: its own path, or one in its folder. Others stay as they are. */
+function moved(path: string, from: string, to: string): string {
+  if (path === from) return to
+  const folder = folderOf(from)
+  return path.startsWith(`${folder}/`) ? `${folderOf(to)}${path.slice(folder.length)}` : path
+}
+
+/** A path without its last segment. */
+function folderOf(path: string): string {
+  return path.replace(/\/[^/]*$/, '')
 }

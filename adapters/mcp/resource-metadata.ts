@@ -1,7 +1,5 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { RefusedRequest } from '../entry/admission.ts'
-import { tenantIn } from '../entry/interfaces.ts'
-import { basePath } from '../entry/listen.ts'
 
 /** The options about access tokens. */
 export interface TokenOptions {
@@ -82,60 +80,4 @@ function scopesOf({ securitySchemes = {} }: AgentCard): string[] {
       : []
   )
   return [...new Set(scopes)]
-}
-
-/**
- * The paths of an endpoint: its own, one for each tenant, and those of its metadata. Behind a proxy the URLs that
- * clients use have other paths than those of the requests.
- */
-export class McpPaths {
-  readonly path: string
-  readonly #hasTenants: boolean
-  /** The URL of the endpoint, if it does not follow from requests. */
-  readonly #url: URL | undefined
-
-  constructor(path: string, hasTenants: boolean, url: string | undefined) {
-    this.path = basePath(path)
-    this.#hasTenants = hasTenants
-    this.#url = url === undefined ? undefined : new URL(url)
-  }
-
-  /** The tenant of a path of this endpoint; `undefined` for another path. */
-  find(pathname: string): { readonly tenant: string | undefined } | undefined {
-    const path = basePath(pathname)
-    if (path === this.path) return { tenant: undefined }
-    const folder = folderOf(this.path)
-    const leaf = this.path.slice(folder.length)
-    if (!this.#hasTenants || !path.startsWith(`${folder}/`) || !path.endsWith(leaf)) return undefined
-    const tenant = tenantIn(path.slice(folder.length, path.length - leaf.length))
-    return tenant === undefined ? undefined : { tenant }
-  }
-
-  /** The URL that clients use for a path of this endpoint; `undefined` if it follows from requests. */
-  urlOf(path: string): string | undefined {
-    const asked = basePath(path)
-    if (!this.#url || asked === this.path) return this.#url?.href
-    return `${this.#url.origin}${moved(asked, this.path, this.#url.pathname)}`
-  }
-
-  /** The path of this endpoint that a path of metadata describes: that of the requests, or that of the URL. */
-  describedBy(pathname: string): string | undefined {
-    const path = metadataPath(pathname)
-    if (path === undefined) return undefined
-    const asked = basePath(path)
-    const own = this.#url ? moved(asked, basePath(this.#url.pathname), this.path) : asked
-    return [own, asked].find(each => this.find(each) !== undefined)
-  }
-}
-
-/** A path of one endpoint as that of another one: its own path, or one in its folder. Others stay as they are. */
-function moved(path: string, from: string, to: string): string {
-  if (path === from) return to
-  const folder = folderOf(from)
-  return path.startsWith(`${folder}/`) ? `${folderOf(to)}${path.slice(folder.length)}` : path
-}
-
-/** A path without its last segment. */
-function folderOf(path: string): string {
-  return path.replace(/\/[^/]*$/, '')
 }

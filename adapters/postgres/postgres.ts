@@ -2,6 +2,7 @@ import { consoleLogger, type Logger } from '../../runtime/ports/logger.ts'
 import { A_LOGGER, checkOptions, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { StorageError, thisHolder } from '../rows/damage.ts'
+import { readDefinitionIn } from '../rows/definition-rows.ts'
 import type { StoreReader } from '../rows/store-reader.ts'
 import { ReadQueue } from './read/read-queue.ts'
 import { PostgresReads } from './read/reads.ts'
@@ -100,8 +101,10 @@ export async function readPostgres(
   }
   const queue = new ReadQueue({ pool, schema, place: name, sessions: 1 })
   let closed: Promise<void> | undefined
+  const reads = readsOf(queue, message => logger.error(message, { database: name }))
   return {
-    ...readsOf(queue, message => logger.error(message, { database: name })),
+    ...reads,
+    readDefinition: readDefinitionIn(reads),
     scopes: () => queue.read('', session => new PostgresReads(session, () => {}).scopes()),
     close: () => (closed ??= queue.close().then(end))
   }

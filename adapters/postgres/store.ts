@@ -3,6 +3,7 @@ import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce } from '../rows/damage.ts'
+import { definitionsIn } from '../rows/definition-rows.ts'
 import { readsBy, quotaUserOf, type StoreReads } from '../rows/store-reader.ts'
 import { ReadQueue } from './read/read-queue.ts'
 import { PostgresReads } from './read/reads.ts'
@@ -69,15 +70,18 @@ export function storeOf(
     await owner.close()
     await end()
   }
+  const reads = readsOf(queue, reportOnce(logger, { database: name }), () => {
+    checkOpen()
+    void owner.owned
+  })
+  const commit: Store['commit'] = async commit => {
+    checkOpen()
+    return writer.commit(rowsOf(commit))
+  }
   return {
-    ...readsOf(queue, reportOnce(logger, { database: name }), () => {
-      checkOpen()
-      void owner.owned
-    }),
-    commit: async commit => {
-      checkOpen()
-      return writer.commit(rowsOf(commit))
-    },
+    ...reads,
+    commit,
+    ...definitionsIn({ ...reads, commit }),
     writeWebhook: async (scope, write, limit) => (await change({ webhooks: { write, scope, limit } })) as 'written',
     noteWebhooks: async notes => (await change({ webhooks: { notes } })) as boolean[],
     deleteWebhook: async (scope, taskId, id) => (await change({ webhooks: { delete: id, scope, taskId } })) as boolean,

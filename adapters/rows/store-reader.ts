@@ -30,6 +30,8 @@ export type StoreReads = Required<Pick<Store, ReadName>>
 
 /** The reads of a store, and its scopes. */
 export type StoreReader = StoreReads & {
+  /** The definition of an agent by its digest. */
+  readDefinition(digest: string): Promise<string | undefined>
   /** Every tenant and principal that has data. */
   scopes(): Promise<Scope[]>
   /** May be called twice. Later calls of other methods reject. */

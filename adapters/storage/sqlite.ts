@@ -11,6 +11,7 @@ import type { Scope } from '../../runtime/store/rows.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { receivedTask, rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce, type StorageError } from '../rows/damage.ts'
+import { definitionsIn, readDefinitionIn } from '../rows/definition-rows.ts'
 import { readsBy, quotaUserOf, type ReadName, type StoreReader } from '../rows/store-reader.ts'
 import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './file/open-file.ts'
@@ -71,9 +72,11 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
     const json = await link.read({ name, args }, quotaUserOf(args[0]))
     return json === undefined ? undefined : JSON.parse(json)
   })
+  const commit: Store['commit'] = async commit => link.commit(rowsOf(commit))
   return {
-    commit: async commit => link.commit(rowsOf(commit)),
+    commit,
     ...reads,
+    ...definitionsIn({ ...reads, commit }),
     readTask: async (scope, taskId, options) => {
       const sent = await reads.readTask(scope, taskId, options)
       return sent && receivedTask(sent, options)
@@ -131,8 +134,10 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
     if (!isOpen) throw new TypeError('The store is closed.')
     return (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])
   }
+  const all = readsBy(read)
   return {
-    ...readsBy(read),
+    ...all,
+    readDefinition: readDefinitionIn(all),
     scopes: async () => read('scopes', []) as Promise<Scope[]>,
     close: async () => {
       if (isOpen) database.close()

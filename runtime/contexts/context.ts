@@ -348,7 +348,12 @@ export class LiveContext implements LiveActors {
     try {
       const made =
         actor &&
-        taskTextOf(actor, this.#timers.eventsOf(taskId), this.#host.versionOf(taskId), this.tasks.textOf(taskId))
+        taskTextOf(
+          actor,
+          this.#timers.eventsOf(taskId),
+          this.#services.stamps.stampOf(this.#host.versionOf(taskId)),
+          this.tasks.textOf(taskId)
+        )
       if (made) this.#facts.checkSnapshot(taskId, made.text)
       return made
     } catch (error) {

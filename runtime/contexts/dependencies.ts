@@ -6,6 +6,7 @@ import type { Agent } from '../agent/define-agent.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { Logger } from '../ports/logger.ts'
+import type { TaskStamps } from '../snapshots/snapshot-text.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
 import type { Commit, ContextKey, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/task-tail.ts'
@@ -97,6 +98,8 @@ export interface ContextServices {
   readonly telemetry?: Telemetry | undefined
   /** In a cluster: whether a context belongs to this node. */
   readonly owns?: ((key: ContextKey) => boolean) | undefined
+  /** The stamps of stored tasks. */
+  readonly stamps: TaskStamps
   /** Notes the ends of tasks of earlier versions, if the agent has any. */
   readonly earlierTasks?: EarlierTasks | undefined
   /** In a cluster: leaves tasks of a newer version in the store. */

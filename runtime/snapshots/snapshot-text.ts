@@ -4,7 +4,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
 import type { SnapshotIdentity, TaskText } from '../commits/task-ledger.ts'
 import type { DelayedEvent, SavedTimers } from '../commits/task-timers.ts'
-import { appendItem, memoizeLast, NONE } from '../primitives/collections.ts'
+import { appendItem, NONE } from '../primitives/collections.ts'
 import type { RestorableRow } from '../store/store.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 
@@ -12,7 +12,7 @@ import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 export const FORMAT = 1
 
 /** JSON text of common members, to be put before the members of other texts. */
-export function stampOf(members: Readonly<Record<string, unknown>>): string {
+function stampOf(members: Readonly<Record<string, unknown>>): string {
   return `${JSON.stringify(members).slice(0, -1)},`
 }
 
@@ -79,7 +79,7 @@ export function restoredContext(
   context.context = { ...context.context, ...input, tasks: tasks.map(({ row }) => row.taskId) }
   context.value = isEmpty(context.context) ? 'idle' : 'busy'
   for (const { row, text, earlierVersion } of tasks) {
-    const { delayed: _, format: __, version: ___, ...snapshot } = JSON.parse(text)
+    const { delayed: _, format: __, version: ___, definition: ____, ...snapshot } = JSON.parse(text)
     context.children[row.taskId] = { src: taskActorOf(earlierVersion), snapshot }
   }
   return context
@@ -130,21 +130,41 @@ export function savedContext(root: Actor<typeof contextMachine>, saved: SavedCon
   return saved?.context === context ? saved : { context, snapshot: persistContext(root) }
 }
 
-/** The stamp of a task's text, by the agent's version. */
-const stampFor = memoizeLast(version => stampOf({ format: FORMAT, version }))
+/**
+ * The stamps of the texts of tasks: the version of the agent, and the digest of its definition if that is stored. Each
+ * is made once.
+ */
+export class TaskStamps {
+  readonly #definitionOf: (version: string) => string | undefined
+  readonly #stamps = new Map<string, string>()
+
+  constructor(definitionOf: (version: string) => string | undefined) {
+    this.#definitionOf = definitionOf
+  }
+
+  /** The stamp of a task that goes on with the work of this version. */
+  stampOf(version: string): string {
+    const known = this.#stamps.get(version)
+    if (known !== undefined) return known
+    const definition = this.#definitionOf(version)
+    const stamp = stampOf({ format: FORMAT, version, ...(definition !== undefined && { definition }) })
+    this.#stamps.set(version, stamp)
+    return stamp
+  }
+}
 
 /**
- * The text of a task with the delayed events of its charts; `known` if no actor of the task has changed since.
- * `version`: the agent's, which is stored in the text. Throws TypeError as {@link persistTask} does.
+ * The text of a task with the delayed events of its charts; `known` if no actor of the task has changed since. `stamp`:
+ * of {@link TaskStamps}. Throws TypeError as {@link persistTask} does.
  */
 export function taskTextOf(
   task: AnyActorRef,
   events: readonly DelayedEvent[],
-  version: string,
+  stamp: string,
   known: TaskText | undefined
 ): TaskText {
   if (known?.seen && events.length === 0 && isAsSeen(known.seen)) return known
-  return { text: persistTask(task, events, stampFor(version)), seen: events.length === 0 ? seenAt(task) : undefined }
+  return { text: persistTask(task, events, stamp), seen: events.length === 0 ? seenAt(task) : undefined }
 }
 
 function seenAt(actor: AnyActorRef): SnapshotIdentity {
@@ -178,4 +198,10 @@ export interface RestoredTask {
 
 /** A stored task: its actor, its timers, and the version of the agent that stored it. */
 export type SavedTask = PersistedSnapshot &
-  SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }
+  SavedTimers & {
+    readonly context: TaskContext
+    readonly version?: string
+    readonly format?: number
+    /** The digest of the definition of the agent that stored it. */
+    readonly definition?: string
+  }

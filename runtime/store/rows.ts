@@ -125,6 +125,11 @@ export function versionOfSnapshot(start: string): string {
   return JSON.parse(version) as string
 }
 
+/** The digest of the definition in the start of a task's snapshot, if it has one. */
+export function definitionOfSnapshot(start: string): string | undefined {
+  return /^\{"format":\d+,"version":"(?:[^"\\]|\\.)*","definition":"([\w-]+)"/.exec(start)?.[1]
+}
+
 /** Open tasks by version, of the starts of their snapshots. */
 export function sumVersions(starts: Iterable<string>): Record<string, number> {
   const versions: Record<string, number> = Object.create(null)

@@ -339,6 +339,14 @@ export interface Store extends TransitionStore {
    * method, nothing says when the last task of an earlier version has ended.
    */
   countVersions?(limit: number, after: string): Promise<VersionCounts>
+  /**
+   * Stores the definition of an agent by its digest, once: tasks have the digest in their snapshots. It belongs to no
+   * caller, is stored for at least a year after `atMs`, and may be written again. An engine has both methods or neither:
+   * then nobody can tell later with which code a task was stored.
+   */
+  writeDefinition?(digest: string, text: string, atMs: number): Promise<void>
+  /** The definition with a digest. */
+  readDefinition?(digest: string): Promise<string | undefined>
   /** The outcome of the newest message with a key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**

@@ -1,4 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import {
   doneType,
   errorType,
@@ -310,4 +311,49 @@ function readAction(action: unknown): WrittenAction {
   if (typeof type === 'string')
     return { kind: isOwnName(type) ? 'own' : 'named', name: writtenName(type), written: action }
   return { kind: 'inline', name: typeof name === 'string' && !HOLDERS.has(name) ? name : '', written: action }
+}
+
+/**
+ * The name of a guard, with its static params (`says: yes`); `a condition` if it has none; combined guards as in `not
+ * isFull and isOpen`.
+ */
+export function guardName(guard: WrittenGuard): string {
+  switch (guard.kind) {
+    case 'named':
+      return guard.params === undefined || typeof guard.params === 'function'
+        ? guard.name
+        : `${guard.name}: ${paramsText(guard.params)}`
+    case 'not':
+      return `not ${guard.guards.map(operandName).join()}`
+    case 'and':
+    case 'or':
+      return guard.guards.map(operandName).join(` ${guard.kind} `)
+    case 'inline':
+    default:
+      return guard.name || 'a condition'
+  }
+}
+
+/** The name of an action: `assign` for one of XState's own, `a function` for one without a name. */
+export function actionName({ name }: WrittenAction): string {
+  return name || 'a function'
+}
+
+/** The name of a guard within a combined one: in parentheses if it combines guards itself. */
+function operandName(guard: WrittenGuard): string {
+  return 'guards' in guard && guard.guards.length > 1 ? `(${guardName(guard)})` : guardName(guard)
+}
+
+/** Static params: `yes`, `{ limit: 10, of: … }`. */
+function paramsText(params: unknown): string {
+  if (Array.isArray(params)) return `[${params.map(memberText).join(', ')}]`
+  return isObject(params)
+    ? `{ ${Object.entries(params)
+        .map(([key, value]) => `${key}: ${memberText(value)}`)
+        .join(', ')} }`
+    : memberText(params)
+}
+
+function memberText(value: unknown): string {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null) ? '…' : String(value)
 }

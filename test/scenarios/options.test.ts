@@ -243,6 +243,7 @@ await t.test('an option of a runtime refuses a value of another type, with what 
     cluster: [5, /^cluster has to be/],
     signCard: [5, /^signCard has to be a function/],
     push: [webhooks, /^push has to be a sender of webhooks: webhooks\(\) of taskchart\/http, not a function\.$/],
+    localModules: ['agent.ts', /^localModules has to be a function/],
     telemetry: [5, /^telemetry has to be openTelemetry\(\)/],
     observeProperties: [['never'], /^observeProperties has to be true or false, not a list\.$/]
   }

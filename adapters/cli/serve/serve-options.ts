@@ -4,10 +4,12 @@ import type { SignCard } from '../../../runtime/index.ts'
 import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
 import type { WebhookSender } from '../../../runtime/ports/webhook-sender.ts'
 import { namedHosts, namedOrigins } from '../../../runtime/primitives/authority.ts'
+import type { LocalModules } from '../../../runtime/work-port.ts'
 import { isLoopback } from '../../entry/admission.ts'
 import { isEveryAddress } from '../../entry/listen.ts'
 import { webhooks } from '../../push/webhooks.ts'
 import type { MetricsOptions } from '../../serve/serve-metrics.ts'
+import { readLocalModules } from '../../testing/diff/local-modules.ts'
 import type { Card03Options } from '../../v03/card.ts'
 import { apiKeyAuthentication, readArguments, readOwnApiKey } from '../arguments.ts'
 import { usageError, type Io } from '../command.ts'
@@ -28,6 +30,7 @@ const OPTIONS = {
   'card-jku': { type: 'string' },
   versions: { type: 'string' },
   mcp: { type: 'boolean', default: false },
+  agui: { type: 'boolean', default: false },
   legacy: { type: 'boolean', default: false },
   'legacy-websocket': { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
@@ -54,6 +57,7 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free po
   --card-jku URL  the URL of the public key, written into the signature
   --versions LIST  the versions of A2A: 1.0 (the default), or 1.0,1.1. 1.1 is a draft: what it adds may change
   --mcp           also speak the Model Context Protocol at /mcp; needs the package @modelcontextprotocol/server. --json gives the URL as mcp
+  --agui          also speak AG-UI at /ag-ui, for front ends such as CopilotKit; dev always does. --json gives the URL as agui
   --legacy        also speak A2A 0.3 and 0.1; needs the package @a2a-js/sdk
   --legacy-websocket  with --legacy: list WebSocket in cards of A2A 0.3 too, which does not define it
   --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
@@ -76,6 +80,8 @@ export interface ServeSettings {
   readonly grpc: number | undefined
   /** Whether the Model Context Protocol is spoken. */
   readonly mcp: boolean
+  /** Whether AG-UI is spoken. */
+  readonly agui: boolean
   /** Where metrics are served; `undefined` for nowhere. */
   readonly metrics: Required<MetricsOptions> | undefined
   /** The cards of A2A 0.3; `undefined` if older versions are not served. */
@@ -99,6 +105,8 @@ export interface ServeSettings {
 /** The settings of a runtime that come from the options and the module. */
 export interface RuntimeSettings {
   readonly logger: Logger
+  /** Reads the local modules of the agent. */
+  readonly localModules?: () => LocalModules
   readonly publicUrl?: string
   readonly hosts?: readonly string[]
   readonly origins?: readonly string[]
@@ -136,6 +144,7 @@ export async function readServeArguments(
     'card-jku': jku,
     versions,
     mcp,
+    agui,
     legacy: speaksOlder,
     'legacy-websocket': webSocketInCards,
     db: [db, secondDb] = [],
@@ -177,7 +186,7 @@ export async function readServeArguments(
     ...(versions !== undefined && { versions: readVersions(versions) })
   }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
-  const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
+  const runtimeOptions = ({ path, authenticate: own, authorize }: AgentModule): RuntimeSettings => {
     if (own && apiKey !== undefined)
       throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
@@ -188,7 +197,8 @@ export async function readServeArguments(
         `On ${host} the agent listens on every address of this machine. Choose the one for its card with --public-url URL or --hosts NAME[:PORT].`
       )
     }
-    return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
+    const localModules = () => readLocalModules(path)
+    return { logger, localModules, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
   return {
     file,
@@ -196,6 +206,7 @@ export async function readServeArguments(
     grpc: grpc === undefined ? undefined : readPort('grpc', grpc),
     metrics: metrics === undefined ? undefined : readMetricsAddress(metrics),
     mcp,
+    agui,
     legacy: speaksOlder ? { webSocketInCards } : undefined,
     db,
     node,

@@ -37,6 +37,7 @@ import {
   checksumOf,
   unlessDamaged
 } from '../../rows/damage.ts'
+import { isOfCallers } from '../../rows/definition-rows.ts'
 import type { PostgresCell, Prepared, Session } from '../session/session.ts'
 import {
   storedContextOf,
@@ -268,12 +269,13 @@ export class PostgresReads {
     return reading('The counts of transitions', () => sumTransitionCounts(rows.map(transitionOf)))
   }
 
-  /** Every scope that has data. */
+  /** Every scope of callers that has data. */
   async scopes(): Promise<Scope[]> {
-    return (await this.#rows(READS.scopes, [])).map(([tenant, principal]) => ({
+    const all = (await this.#rows(READS.scopes, [])).map(([tenant, principal]) => ({
       tenant: originalText(String(tenant)),
       principal: originalText(String(principal))
     }))
+    return all.filter(isOfCallers)
   }
 
   #rows(statement: Prepared, values: readonly unknown[]): Promise<PostgresCell[][]> {

@@ -32,6 +32,7 @@ import type {
 import type { TransitionCount } from '../../../runtime/work-port.ts'
 import { countBefore } from '../../rows/commit-rows.ts'
 import { damageError, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
+import { isOfCallers } from '../../rows/definition-rows.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../tables.ts'
 import { TaskLister } from './task-lister.ts'
@@ -302,11 +303,13 @@ export class SqliteReads {
     )
   }
 
-  /** Every scope that has data. */
+  /** Every scope of callers that has data. */
   scopes(): Scope[] {
     return (this.#scopes.all() as { scope: number }[]).flatMap(({ scope }) => {
       const row = this.#safely(`The scope with the row ${scope}`, () => this.#find.scopeByNumber.one(scope))
-      return row ? [{ tenant: originalText(row.tenant), principal: originalText(row.principal) }] : []
+      if (!row) return []
+      const found = { tenant: originalText(row.tenant), principal: originalText(row.principal) }
+      return isOfCallers(found) ? [found] : []
     })
   }
 

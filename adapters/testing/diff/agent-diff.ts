@@ -1,12 +1,22 @@
 import type { AnyStateMachine } from 'xstate'
-import type { Agent } from '../../../runtime/index.ts'
-import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { type Agent } from '../../../runtime/index.ts'
+import {
+  type AgentOutline,
+  CODE_OPTIONS,
+  type ChartParts,
+  type ModuleDigests,
+  type ModuleReads,
+  agentOutline,
+  type Names,
+  namesSince,
+  partsOf,
+  PLAIN_OPTIONS,
+  type WorkOutline
+} from '../../../runtime/work-port.ts'
 import type { WrittenChart } from '../../../runtime/xstate/written-chart.ts'
 import type { DifferenceMarks } from '../../drawing/merged-chart.ts'
 import { type Change, chartChanges } from './chart-changes.ts'
-import { type CodePart, partsOf } from './chart-parts.ts'
-import { codeText } from './code-text.ts'
-import { type LocalModules, readLocalModules, readStatements } from './local-modules.ts'
+import { readLocalModules } from './local-modules.ts'
 import {
   type ChangedCode,
   type ConfigurationVerdict,
@@ -46,116 +56,120 @@ export interface AgentDiff {
   readonly work?: { readonly verdict: ChangeVerdict; readonly reasons: readonly string[] }
 }
 
-/** The members of an agent that decide how its running tasks go on. */
-const OPTIONS = ['messages', 'restart', 'recovery', 'deadlineMs', 'cancelGraceMs'] as const
-/** Those that are compared by their text. */
-const CODE_OPTIONS = ['input', 'migrate', 'negotiate', 'properties'] as const
-
 /** Compares two agents. Reads the source files of their modules. */
 export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
-  const modules = { before: readLocalModules(before.path), after: readLocalModules(after.path) }
-  const changedModules = moduleChanges(modules.before.others, modules.after.others)
-  const options = optionChanges(before.agent, after.agent)
-  const kept = before.agent.version === after.agent.version ? undefined : after.agent.earlier?.[before.agent.version]
+  return diffOutlines(agentOutline(before.agent, readLocalModules(before.path)), after)
+}
+
+/** Compares an agent as it was with one of a module. Reads the source files of that. */
+export function diffOutlines(before: AgentOutline, { agent, path }: AgentSide): AgentDiff {
+  const modules = readLocalModules(path)
+  const now = agentOutline(agent, modules)
+  const kept = before.version === agent.version ? undefined : agent.earlier?.[before.version]
   // Tasks of a version that `earlier` names go on with its work, and as that version.
-  const agent = kept ? ({ ...after.agent, ...kept, version: before.agent.version } as Agent) : after.agent
-  const around = surroundingsOf(before.agent, agent, modules, changedModules)
-  const works = [before.agent.work, agent.work] as const
-  const [old, next] = works
-  const changes = [...options, ...changedModules]
+  const after = kept ? agentOutline({ ...agent, ...kept, version: before.version } as Agent, modules) : now
+  const changedModules = before.modules ? moduleChanges(before.modules, now.modules as ModuleDigests) : []
+  const around = surroundingsOf(before, after, changedModules)
+  const changes = [...optionChanges(before, now), ...changedModules]
   const shared = {
-    versions: { before: before.agent.version, after: after.agent.version },
+    versions: { before: before.version, after: agent.version },
     compared: [
       'the charts, and the text of their code without types and layout',
-      `what that code reads at the top of ${modules.after.charts.join(', ')}`,
-      modules.after.others.size === 0
-        ? 'no other local modules'
-        : `the local modules ${[...modules.after.others.keys()].join(', ')}`,
-      ...(kept ? [`the work that earlier keeps for version ${before.agent.version}, whose tasks go on with it`] : [])
+      ...(before.modules
+        ? [
+            `what that code reads at the top of ${modules.charts.join(', ')}`,
+            modules.others.size === 0
+              ? 'no other local modules'
+              : `the local modules ${[...modules.others.keys()].join(', ')}`
+          ]
+        : []),
+      ...(kept ? [`the work that earlier keeps for version ${before.version}, whose tasks go on with it`] : [])
     ],
     notSeen: [
-      packagesText([...modules.before.packages, ...modules.after.packages]),
+      ...(before.modules ? [] : ['local modules, since the process that stored the definition did not know them']),
+      packagesText([...(before.modules?.packages ?? []), ...modules.packages]),
       'values that functions close over',
       'the environment'
     ],
     changes
   }
-  if (isChart(old) && isChart(next)) {
-    const charts = [chartDiff('work', old, next, around), ...childDiffs(old, next, around)]
-    return { ...shared, charts }
+  if (before.work.kind === 'chart' && after.work.kind === 'chart') {
+    const names = kept || around.isSameVersion ? undefined : namesSince(before.version, agent)
+    const others = after.work.children
+    const work = chartDiff(
+      'work',
+      before.work.chart,
+      after.work.chart,
+      around,
+      names && { names, reads: modules.readsOf }
+    )
+    const children = Array.from(before.work.children).flatMap(([name, parts]) => {
+      const other = others.get(names?.sourceOf(name) ?? name)
+      return other ? [chartDiff(`child:${name}`, parts, other, around)] : []
+    })
+    return { ...shared, charts: [work, ...children] }
   }
-  return { ...shared, charts: [], work: workVerdict(works, modules, changes) }
+  return { ...shared, charts: [], work: workVerdict([before, after], changes) }
 }
 
 function packagesText(names: readonly string[]): string {
   return names.length === 0 ? 'packages' : `packages (${[...new Set(names)].toSorted().join(', ')})`
 }
 
-function chartDiff(chart: string, before: AnyStateMachine, after: AnyStateMachine, around: Surroundings): ChartDiff {
-  const [old, next] = [partsOf(before), partsOf(after)]
+/** The new names of a chart, and how its modules are read. */
+interface Renaming {
+  readonly names: Names
+  readonly reads: ModuleReads
+}
+
+/** Compares two charts. With new names it is compared part by part as the old one named them. */
+function chartDiff(
+  chart: string,
+  before: ChartParts,
+  after: ChartParts,
+  around: Surroundings,
+  renaming?: Renaming
+): ChartDiff {
+  const machine = after.machine as AnyStateMachine
+  const named = renaming ? partsOf(machine, renaming.reads, renaming.names) : after
   return {
     chart,
-    before: old.chart,
-    after: next.chart,
-    ...chartChanges(old, next),
-    configurations: verdictsOn(old, next, around)
+    before: before.chart,
+    after: after.chart,
+    ...chartChanges(before, after, renaming?.names),
+    configurations: verdictsOn(before, named, { ...around, names: renaming?.names })
   }
 }
 
-/** The charts among the actors that both have by name. */
-function childDiffs(before: AnyStateMachine, after: AnyStateMachine, around: Surroundings): ChartDiff[] {
-  const actorsOf = ({ implementations }: AnyStateMachine) => implementations.actors as Readonly<Record<string, unknown>>
-  const others = actorsOf(after)
-  return Object.entries(actorsOf(before)).flatMap(([name, logic]) => {
-    const other = others[name]
-    return isChart(logic) && isChart(other) ? [chartDiff(`child:${name}`, logic, other, around)] : []
-  })
-}
-
-function isChart(work: unknown): work is AnyStateMachine {
-  return typeof work === 'object' && work !== null && isMachine(work as never)
-}
-
-function surroundingsOf(
-  before: Agent,
-  after: Agent,
-  modules: { readonly before: LocalModules; readonly after: LocalModules },
-  changedModules: readonly Change[]
-): Surroundings {
+function surroundingsOf(before: AgentOutline, after: AgentOutline, changedModules: readonly Change[]): Surroundings {
   const isSameVersion = before.version === after.version
-  const mayRestart = before.restart.type !== 'temporary' || after.restart.type !== 'temporary'
-  const reads = (part: CodePart, from: LocalModules) => readStatements(from, part.code.sources)
+  const mayRestart = before.mayRestart || after.mayRestart
   return {
     isSameVersion,
-    isMigrated: !isSameVersion && after.migrate !== undefined,
+    isMigrated: !isSameVersion && after.isMigrating,
     mayRestart,
-    options: [...OPTIONS, ...(mayRestart ? ['input' as const] : [])]
-      .filter(name => codeText(before[name]).text !== codeText(after[name]).text)
+    options: [...PLAIN_OPTIONS, ...(mayRestart ? ['input' as const] : [])]
+      .filter(name => before.options[name].text !== after.options[name].text)
       .map(name => `the agent's ${name} has changed`),
-    modules: changedModules.map(({ name, says }): ChangedCode => ({ kind: 'module', name, says })),
-    readsOtherwise: (one, other) => {
-      const [had, has] = [reads(one, modules.before), reads(other, modules.after)]
-      const names = [...new Set([...had.keys(), ...has.keys()])].filter(name => had.get(name) !== has.get(name))
-      return names.length === 0 ? undefined : `${names.join(' and ')}, which changed`
-    }
+    modules: changedModules.map(({ name, says }): ChangedCode => ({ kind: 'module', name, says }))
   }
 }
 
-function optionChanges(before: Agent, after: Agent): Change[] {
-  return [...OPTIONS, ...CODE_OPTIONS, 'version' as const].flatMap((name): Change[] => {
-    const [old, next] = [codeText(before[name]), codeText(after[name])]
+function optionChanges(before: AgentOutline, after: AgentOutline): Change[] {
+  return [...PLAIN_OPTIONS, ...CODE_OPTIONS, 'version' as const].flatMap((name): Change[] => {
+    const [old, next] = [before.options[name], after.options[name]]
     if (old.text === next.text) return []
-    const change = before[name] === undefined ? 'added' : after[name] === undefined ? 'removed' : 'changed'
-    const isCode = old.sources.length + next.sources.length > 0
+    const change = old.isGiven ? (next.isGiven ? 'changed' : 'removed') : 'added'
+    const isCode = old.isCode || next.isCode
     const says = isCode ? `the agent's ${name} has changed` : `the agent's ${name} is ${next.text}, and was ${old.text}`
     return [{ part: 'option', change, name, says, ...(!isCode && { before: old.text, after: next.text }) }]
   })
 }
 
-function moduleChanges(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): Change[] {
-  const names = [...new Set([...before.keys(), ...after.keys()])].toSorted()
+function moduleChanges(before: ModuleDigests, after: ModuleDigests): Change[] {
+  const names = [...new Set([...Object.keys(before.others), ...Object.keys(after.others)])].toSorted()
   return names.flatMap((name): Change[] => {
-    const [old, next] = [before.get(name), after.get(name)]
+    const [old, next] = [before.others[name], after.others[name]]
     if (old === next) return []
     const change = old === undefined ? 'added' : next === undefined ? 'removed' : 'changed'
     return [{ part: 'module', change, name, says: `the local module ${name} ${WORDS[change]}` }]
@@ -166,15 +180,18 @@ const WORDS = { added: 'is new', removed: 'is gone', changed: 'has changed' } as
 
 /** The verdict on work without a chart on one side, or on both. */
 function workVerdict(
-  [before, after]: readonly [Agent['work'], Agent['work']],
-  modules: { readonly before: LocalModules; readonly after: LocalModules },
+  [before, after]: readonly [AgentOutline, AgentOutline],
   changes: readonly Change[]
 ): NonNullable<AgentDiff['work']> {
-  if (!before) return { verdict: 'same', reasons: ['the agent had no work, so there are no tasks'] }
-  if (!after) return { verdict: 'not restored', reasons: ['the agent has no work'] }
-  if (isChart(before)) return { verdict: 'not restored', reasons: ['the work was a statechart, and is none now'] }
-  if (isChart(after)) return { verdict: 'not restored', reasons: ['the work was no statechart, and is one now'] }
-  const isEqual = codeText(before).text === codeText(after).text && modules.before.chartText === modules.after.chartText
+  const [old, next]: readonly WorkOutline[] = [before.work, after.work]
+  if (old?.kind === 'none') return { verdict: 'same', reasons: ['the agent had no work, so there are no tasks'] }
+  if (next?.kind === 'none') return { verdict: 'not restored', reasons: ['the agent has no work'] }
+  if (old?.kind !== 'function')
+    return { verdict: 'not restored', reasons: ['the work was a statechart, and is none now'] }
+  if (next?.kind !== 'function')
+    return { verdict: 'not restored', reasons: ['the work was no statechart, and is one now'] }
+  const isEqual =
+    old.digest === next.digest && (!before.modules || before.modules.chartText === after.modules?.chartText)
   if (isEqual && changes.length === 0) return { verdict: 'same', reasons: [] }
   const what = isEqual ? changes.map(({ says }) => says) : ['the source of the work, or of its module, has changed']
   return {

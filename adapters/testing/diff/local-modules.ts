@@ -1,19 +1,14 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, extname, join, relative, resolve, sep } from 'node:path'
-import { joinedTokens, mentionedNames, plainSource, RESERVED, tokensOf, type Token } from './source-text.ts'
-
-/** The source of a module and of the local modules that it imports. */
-export interface LocalModules {
-  /** The texts of the files without charts, without layout, by their paths from the module's folder. */
-  readonly others: ReadonlyMap<string, string>
-  /** The paths of the files with charts, from the module's folder: the module itself, and others. */
-  readonly charts: readonly string[]
-  /** The text of all files with charts. */
-  readonly chartText: string
-  readonly statements: readonly Statement[]
-  /** Imports that are read from elsewhere: packages, and names that a configuration leads to files. */
-  readonly packages: readonly string[]
-}
+import {
+  joinedTokens,
+  type LocalModules,
+  mentionedNames,
+  plainSource,
+  RESERVED,
+  type Token,
+  tokensOf
+} from '../../../runtime/work-port.ts'
 
 /** A statement at the top of a module. */
 interface Statement {
@@ -41,13 +36,14 @@ export function readLocalModules(path: string): LocalModules {
   const pathOf = (file: string) => relative(dirname(path), file).split(sep).join('/')
   const all = [...files].toSorted(([one], [other]) => (pathOf(one) < pathOf(other) ? -1 : 1))
   const charts = all.filter(([file, { hasChart }]) => file === path || hasChart)
+  const statements = charts.flatMap(([, { statements }]) => statements)
   return {
     others: new Map(
       all.flatMap(([file, { text, hasChart }]) => (file === path || hasChart ? [] : [[pathOf(file), text]]))
     ),
     charts: charts.map(([file]) => pathOf(file)),
     chartText: charts.map(([, { text }]) => text).join('\n'),
-    statements: charts.flatMap(([, { statements }]) => statements),
+    readsOf: sources => readStatements(statements, sources),
     packages: [...new Set(all.flatMap(([, { packages }]) => packages))].toSorted()
   }
 }
@@ -56,7 +52,7 @@ export function readLocalModules(path: string): LocalModules {
  * The statements that sources read, also through others, without those that have a chart: that is compared by itself.
  * By the names that they declare.
  */
-export function readStatements({ statements }: LocalModules, sources: readonly string[]): Map<string, string> {
+function readStatements(statements: readonly Statement[], sources: readonly string[]): Map<string, string> {
   const names = new Set(sources.flatMap(source => [...mentionedNames(source)]))
   const found = new Set<Statement>()
   let before = -1

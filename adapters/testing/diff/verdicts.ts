@@ -1,18 +1,20 @@
-import type { AnyActorLogic } from 'xstate'
-import type { ChartConfiguration } from '../../../runtime/work-port.ts'
-import { isMachine, isWithin, misfit, type PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
-import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
-import { eventName, guardName } from '../../drawing/chart-parts.ts'
+import type { AnyStateMachine } from 'xstate'
+import { eventName } from '../../../machines/xstate-names.ts'
 import {
   answerFormOf,
   answerFormText,
+  type ChartConfiguration,
   type ChartParts,
   type CodePart,
   type Decisive,
+  type Names,
   nameOf,
   pathOf,
   type StateParts
-} from './chart-parts.ts'
+} from '../../../runtime/work-port.ts'
+import { isWithin, misfit, type PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
+import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
+import { guardName } from '../../../runtime/xstate/written-chart.ts'
 import { reachOf, StaleTimers, ChartWalk, type WalkNode } from './walk.ts'
 
 /**
@@ -65,14 +67,14 @@ export interface Surroundings {
   readonly isSameVersion: boolean
   /** Whether a stored chart is migrated first. */
   readonly isMigrated: boolean
+  /** The new names of what the old chart has; the new one has the old names here. */
+  readonly names?: Names | undefined
   /** Whether work may be restarted from its beginning. */
   readonly mayRestart: boolean
   /** Options of the agent that decide how its tasks go on, and that differ; as clauses. */
   readonly options: readonly string[]
   /** Local modules that differ. */
   readonly modules: readonly ChangedCode[]
-  /** Whether what code reads of its own module differs; what, as a clause. */
-  readonly readsOtherwise: (before: CodePart, after: CodePart) => string | undefined
 }
 /** The maximum number of configurations that are followed. */
 const MOST_CONFIGURATIONS = 20_000
@@ -163,7 +165,7 @@ class Judge {
       ...(Object.keys(configuration.history).length > 0 && { history: configuration.history })
     }
     const none = { added: [], removed: [] }
-    const lost = misfit(after.machine, this.#storedAt(configuration), 'the work')
+    const lost = this.#misfitOf(configuration)
     if (around.isMigrated) {
       const migrated: ChangedCode = {
         kind: 'migrate',
@@ -211,9 +213,9 @@ class Judge {
   #howChanged(part: CodePart, other: CodePart | undefined): string | undefined {
     if (!other) return part.isNamed ? 'which is gone' : 'which is written otherwise'
     if (part.code.isHidden || other.code.isHidden) return 'whose source cannot be read'
-    if (part.code.text !== other.code.text) return 'whose source changed'
-    const reads = this.#given.around.readsOtherwise(part, other)
-    return reads === undefined ? undefined : `which reads ${reads}`
+    if (part.code.digest !== other.code.digest) return 'whose source changed'
+    const reads = readOtherwise(part, other)
+    return reads.length === 0 ? undefined : `which reads ${reads.join(' and ')}, which changed`
   }
 
   /** A guard with the endings of both ways. */
@@ -232,14 +234,23 @@ class Judge {
     }
   }
 
+  /** Why a stored task is not restored, as a clause; `undefined` if it is. */
+  #misfitOf(configuration: ChartConfiguration): string | undefined {
+    const { after, around } = this.#given
+    const stored = this.#storedAt(configuration)
+    try {
+      return misfit(after.machine as AnyStateMachine, around.names?.snapshotOf(stored) ?? stored, 'the work')
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+
   /** The snapshot of a stored task, as far as a restore reads it. */
   #storedAt(configuration: ChartConfiguration): PersistedSnapshot {
     const { old, before } = this.#given
-    const actors = before.machine.implementations.actors as Readonly<Record<string, AnyActorLogic | undefined>>
     const invoked = old.statesIn(configuration).flatMap(({ invoke }) => invoke)
     const children = invoked.map(({ id, storedSrc: src }): [string, { src: unknown; snapshot: PersistedSnapshot }] => {
-      const logic = actors[src]
-      const snapshot = logic && isMachine(logic) ? { status: 'done', value: {} } : { status: 'active' }
+      const snapshot = before.actorCharts.has(src) ? { status: 'done', value: {} } : { status: 'active' }
       return [id, { src, snapshot }]
     })
     return {
@@ -305,6 +316,13 @@ function mayStay(timers: readonly WrittenTransition[], state: WrittenState): boo
     targets.length > 0 && (reenter || !targets.every(target => target !== state && isWithin(target, state)))
   return !timers.some(({ guard }) => guard === undefined) || !timers.every(leaves)
 }
+
+/** What code reads otherwise at the top of its module, by names; nothing if the modules of one side were not read. */
+function readOtherwise({ reads: had }: CodePart, { reads: has }: CodePart): string[] {
+  if (!had || !has) return []
+  return [...new Set([...Object.keys(had), ...Object.keys(has)])].filter(name => had[name] !== has[name])
+}
+
 function without(all: ReadonlySet<string>, others: ReadonlySet<string>): string[] {
   return [...all].filter(one => !others.has(one)).toSorted()
 }

@@ -1,7 +1,13 @@
 import { errorType } from '../../../machines/xstate-names.ts'
-import { type ChartConfiguration, SkeletonChart, UNNAMED } from '../../../runtime/work-port.ts'
+import {
+  type ChartConfiguration,
+  type ChartParts,
+  nameOf,
+  pathOf,
+  SkeletonChart,
+  UNNAMED
+} from '../../../runtime/work-port.ts'
 import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
-import { type ChartParts, nameOf, pathOf } from './chart-parts.ts'
 
 /** A configuration, and since when its states are active. */
 interface Place {

@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate'
 import { type GuardFunction, withQuestionGuards, withReplacedGuards } from '../../../runtime/work-port.ts'
 import { readGuard } from '../../../runtime/xstate/written-chart.ts'
-import { guardName } from '../../drawing/chart-parts.ts'
+import { guardName } from '../../../runtime/xstate/written-chart.ts'
 
 /** The outcome of a guard that unknown data decides. */
 export interface Choice {

@@ -37,6 +37,7 @@ export function memoryStore(): Store {
   const { webhooks } = contexts
   const sends = new MemorySends()
   const transitions = new MemoryTransitions()
+  const definitions = new Map<string, string>()
   let open = true
 
   const checkOpen = () => {
@@ -115,6 +116,8 @@ export function memoryStore(): Store {
     countOpen: whose => call(() => contexts.countOpen(whose)),
     countStates: () => call(() => ({ states: contexts.countStates() })),
     countVersions: () => call(() => ({ versions: contexts.countVersions() })),
+    writeDefinition: (digest, text) => call(() => void definitions.set(digest, text)),
+    readDefinition: digest => call(() => definitions.get(digest)),
     readSend: (scope, key) => call(() => sends.get(scope, key)),
     writeWebhook: (scope, webhook, limit) =>
       call(() => {

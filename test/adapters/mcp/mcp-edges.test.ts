@@ -95,8 +95,6 @@ await t.test('a response that is none is ignored, and what the runtime says of a
     t.match((await update(response)).result, { resultType: 'complete' })
   const { sendMessage, cancelTask } = runtime
   const failing = (reason: Error) => Object.assign(runtime, { sendMessage: () => Promise.reject(reason) })
-  failing(new A2AError('UnsupportedOperation'))
-  t.match((await update({ action: 'accept', content: {} })).result, { resultType: 'complete' }, 'the task has moved on')
   failing(new A2AError('Overloaded', 'Later.'))
   t.match(await update({ action: 'accept', content: {} }), { status: 503, error: { message: 'Later.' } })
   failing(new Error('broken'))
@@ -105,6 +103,13 @@ await t.test('a response that is none is ignored, and what the runtime says of a
   t.match(await peer.rpc('tasks/cancel', { taskId }), { status: 503 })
   Object.assign(runtime, { cancelTask })
   t.equal(questionIn(await peer.rpc('tasks/get', { taskId })).key, key, 'the question is as it was')
+  const late = async () => {
+    await runtime.cancelTask({ id: taskId })
+    throw new A2AError('UnsupportedOperation')
+  }
+  Object.assign(runtime, { sendMessage: late })
+  t.match((await update({ action: 'accept', content: {} })).result, { resultType: 'complete' }, 'the task has moved on')
+  t.match((await peer.rpc('tasks/get', { taskId })).result, { status: 'cancelled' })
 })
 
 await t.test('arguments may be missing, refer to other tasks, and carry data', async t => {

@@ -36,6 +36,7 @@ import {
   textOf,
   until,
   cleanUps,
+  plainStamps,
   countingIds,
   metering,
   recordingLogger,
@@ -492,6 +493,7 @@ await t.test('a closed context accepts nothing more, and informs waiting calls',
     logic: contextLogic(agent),
     agent,
     cleanUps: cleanUps(),
+    stamps: plainStamps,
     recoveryQueue: new RecoveryQueue(new TestClock()),
     observers: new Observers(recordingLogger().logger),
     counters: new Counters()
@@ -527,6 +529,7 @@ await t.test('entries that work journals after its context has closed are droppe
     logic: contextLogic(agent),
     agent,
     cleanUps: cleanUps(),
+    stamps: plainStamps,
     recoveryQueue: new RecoveryQueue(clock),
     observers: new Observers(recordingLogger().logger),
     counters: new Counters()

@@ -24,6 +24,7 @@ import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import {
   brief,
   cleanUps,
+  plainStamps,
   collect,
   countingIds,
   deferred,
@@ -357,6 +358,7 @@ function assembled(t: Test) {
     logic: contextLogic(agent),
     agent,
     cleanUps: cleanUps(),
+    stamps: plainStamps,
     recoveryQueue: new RecoveryQueue(shared.clock),
     observers: new Observers(logger),
     counters: new Counters()

@@ -1,5 +1,5 @@
 import { OWN_EVENT } from '../../../../machines/xstate-names.ts'
-import { eventName } from '../../../drawing/chart-parts.ts'
+import { eventName } from '../../../../machines/xstate-names.ts'
 
 /** The beginning of an id, long enough to recognise it. Its hyphens do not break lines. */
 export function shortId(id: string): string {

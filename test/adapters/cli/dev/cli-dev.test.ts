@@ -288,7 +288,7 @@ await t.test('a server is closed again if its inspector fails to open', async t 
     open: () => Promise.reject(new Error('no inspector'))
   } as unknown as Inspector
   const { logger } = recordingLogger()
-  const module = { agent: defineAgent({ card: { name: 'A' }, work: () => ({}) }) }
+  const module = { path: '', agent: defineAgent({ card: { name: 'A' }, work: () => ({}) }) }
   const parts = {
     address: { port: 0 },
     legacy: undefined,
@@ -307,7 +307,7 @@ await t.test('a request between two agents is answered with a delay for a retry'
   const { logger } = recordingLogger()
   const work = () => new Promise<never>(() => {})
   const inspector = inspect({ token: TOKEN }) as Inspector
-  const module = { agent: defineAgent({ card: { name: 'A' }, work, cancelGraceMs: 5000 }) }
+  const module = { path: '', agent: defineAgent({ card: { name: 'A' }, work, cancelGraceMs: 5000 }) }
   const served = await serveDev(
     {
       address: { port: 0 },

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { readLocalModules, readStatements } from '../../../../adapters/testing/diff/local-modules.ts'
+import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 
 /** What a source reads of an agent's module, by the names of the statements. */
 function reads(t: Test, module: string, source: string): string[] {
   const folder = t.testdir({ 'agent.ts': module })
-  return [...readStatements(readLocalModules(join(folder, 'agent.ts')), [source]).keys()]
+  return [...readLocalModules(join(folder, 'agent.ts')).readsOf([source]).keys()]
 }
 
 await t.test('local modules are read through each other, with their packages', t => {
@@ -75,8 +75,8 @@ const chart = createMachine({ unread })
 await t.test('a module whose tokens cannot be told is one statement', t => {
   const folder = t.testdir({ 'agent.jsx': "const a = <p>it's</p>\nconst b = 'b'" })
   const modules = readLocalModules(join(folder, 'agent.jsx'))
-  t.equal(readStatements(modules, ['() => b']).size, 1)
-  t.strictSame(readStatements(modules, ['() => c']).size, 0)
+  t.equal(modules.readsOf(['() => b']).size, 1)
+  t.strictSame(modules.readsOf(['() => c']).size, 0)
   t.end()
 })
 

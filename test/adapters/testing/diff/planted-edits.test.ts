@@ -2,9 +2,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
-import { diffAgents, type AgentDiff } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { diffJson, diffMarkdown } from '../../../../adapters/cli/diff/diff-text.ts'
+import { diffAgents, diffOutlines, type AgentDiff } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import type { ConfigurationVerdict, ChangeVerdict } from '../../../../adapters/testing/diff/verdicts.ts'
 import { isTerminal } from '../../../../machines/protocol/states.ts'
+import { agentOutline, outlineText, parseOutline } from '../../../../runtime/definitions/agent-outline.ts'
 import type { Agent } from '../../../../runtime/index.ts'
 import { anyone, lives, type Lives } from '../../../fixtures/runtime/lives.ts'
 import { rest, say, taskIn, textOf } from '../../../fixtures/runtime/runtime-helpers.ts'
@@ -123,6 +126,21 @@ const at = (verdict: ChangeVerdict, ...places: readonly string[]) =>
 const MIGRATE =
   ", migrate: ({ snapshot }) => (snapshot.value === 'choosing' ? { ...snapshot, value: 'asking' } : snapshot)"
 const NEW_VERSION = ["version: '1'", "version: '2'"] as const
+/** States, nested ones, a region and an actor get other names. */
+const OTHER_NAMES = [
+  ["initial: 'choosing'", "initial: 'asking'"],
+  ['    choosing: {', '    asking: {'],
+  ["target: 'brewing'", "target: 'making'"],
+  ["onDone: 'brewing', onError: 'declined'", "onDone: 'making', onError: 'declined'"],
+  ["src: 'pay', id: 'payment'", "src: 'charge', id: 'bill'"],
+  ['actors: { pay }', 'actors: { charge: pay }'],
+  ['    brewing: {', '    making: {'],
+  ["grinding: { after: { 1000: 'pouring' } }", "grinding: { after: { 1000: 'filling' } }"],
+  ['pouring: {', 'filling: {'],
+  ['        cup: {', '        mug: {']
+] as const
+const RENAMED = (pouring = 'making.filling') =>
+  `version: '2', renamed: { states: { choosing: 'asking', brewing: 'making', ${pouring === '' ? '' : `'brewing.pouring': '${pouring}', `}'serving.cup': 'serving.mug' }, actors: { pay: 'charge', payment: 'bill' } }`
 
 const EDITS: readonly Edit[] = [
   { name: 'nothing', replace: [], verdicts: {} },
@@ -151,6 +169,41 @@ const EDITS: readonly Edit[] = [
       ["version: '1'", `version: '2'${MIGRATE}`]
     ],
     verdicts: all('depends')
+  },
+  {
+    name: 'other names, which are renamed',
+    replace: [...OTHER_NAMES, ["version: '1'", RENAMED()]],
+    verdicts: {}
+  },
+  {
+    name: 'other names, of which one is not renamed',
+    replace: [...OTHER_NAMES, ["version: '1'", RENAMED('')]],
+    verdicts: { ...at('otherwise', ...BEGINNING, 'brewing.grinding'), ...at('not restored', 'brewing.pouring') }
+  },
+  {
+    name: 'a renamed state whose code has changed too',
+    replace: [
+      ...OTHER_NAMES,
+      ["version: '1'", RENAMED()],
+      ['LIMIT = 4', 'LIMIT = 2'],
+      ["=== 'yes'", "=== 'no'"],
+      ['open: { after: { 2000', 'open: { after: { 500']
+    ],
+    verdicts: {
+      ...at('otherwise', ...Object.keys(WAYS).filter(place => !place.endsWith('closed')))
+    }
+  },
+  {
+    name: 'names that were exchanged, by version',
+    replace: [
+      ['    declined: {', '    approving2: {'],
+      ['    approving: {', '    declined: {'],
+      ['    approving2: {', '    approving: {'],
+      ["target: 'approving', actions", "target: 'declined', actions"],
+      ["onError: 'declined'", "onError: 'approving'"],
+      ["version: '1'", "version: '2', renamed: { '1': { states: { approving: 'declined', declined: 'approving' } } }"]
+    ],
+    verdicts: {}
   },
   {
     name: 'a step in the middle',
@@ -441,8 +494,11 @@ const hasEnded = (line: string) =>
 
 await t.test('of planted edits, each configuration has its verdict', async t => {
   t.ok(EDITS.length >= 40)
+  const stored = parseOutline(outlineText(agentOutline(original, readLocalModules(path))))
   for (const edit of EDITS) {
     const diff = diffAgents({ agent: original, path }, await edited(t, edit))
+    const ofStored = diffOutlines(stored, await edited(t, edit))
+    for (const text of [diffJson, diffMarkdown]) t.equal(text(ofStored), text(diff), `${edit.name}, stored`)
     const [chart] = diff.charts
     const found = Object.fromEntries(
       (chart?.configurations ?? []).flatMap(one => (one.verdict === 'same' ? [] : [[placeOf(one.state), one.verdict]]))

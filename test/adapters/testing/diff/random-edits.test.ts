@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createActor, createMachine, type AnyStateMachine } from 'xstate'
-import { partsOf } from '../../../../adapters/testing/diff/chart-parts.ts'
+import { partsOf } from '../../../../runtime/work-port.ts'
 import { type Surroundings, verdictsOn } from '../../../../adapters/testing/diff/verdicts.ts'
 import { withStepLimit } from '../../../../runtime/work-port.ts'
 import { misfit, type PersistedSnapshot } from '../../../../runtime/xstate/persisted-snapshot.ts'
@@ -154,8 +154,7 @@ const AROUND: Surroundings = {
   isMigrated: false,
   mayRestart: false,
   options: [],
-  modules: [],
-  readsOtherwise: () => undefined
+  modules: []
 }
 
 await t.test('of random edits of random charts, no verdict is a wrong certainty', t => {

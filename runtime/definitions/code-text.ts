@@ -1,6 +1,7 @@
-import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { isOwnName } from '../../../machines/xstate-names.ts'
-import { writtenConfig, writtenLogic } from '../../../runtime/work-port.ts'
+import { createHash } from 'node:crypto'
+import { isObject } from '../../machines/protocol/codec/json.ts'
+import { isOwnName } from '../../machines/xstate-names.ts'
+import { writtenConfig, writtenLogic } from '../xstate/state-nodes.ts'
 import { plainSource } from './source-text.ts'
 
 /** The maximum number of values in one text. A library's object may lead everywhere. */
@@ -22,6 +23,14 @@ export function codeText(value: unknown): CodeText {
   const text = reader.textOf(value)
   return { text, sources: reader.sources, isHidden: reader.isHidden }
 }
+
+/** A digest of a text: equal for equal texts. */
+export function textDigest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, DIGEST_CHARACTERS)
+}
+
+/** 132 bits. */
+const DIGEST_CHARACTERS = 22
 
 class Reader {
   readonly sources: string[] = []

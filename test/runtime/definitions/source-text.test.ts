@@ -1,7 +1,7 @@
 import t from 'tap'
-import { codeText } from '../../../../adapters/testing/diff/code-text.ts'
-import { mentionedNames, plainSource, tokensOf } from '../../../../adapters/testing/diff/source-text.ts'
-import { fromPromise, setupWork } from '../../../../runtime/index.ts'
+import { codeText } from '../../../runtime/definitions/code-text.ts'
+import { mentionedNames, plainSource, tokensOf } from '../../../runtime/definitions/source-text.ts'
+import { fromPromise, setupWork } from '../../../runtime/index.ts'
 
 /** Pairs of texts that mean the same. */
 const EQUAL: readonly (readonly [one: string, other: string, why: string])[] = [

@@ -1,7 +1,11 @@
-import type { AnyStateMachine } from 'xstate'
-import { isMadeUp, OWN_ACTION } from '../../../machines/xstate-names.ts'
-import { publishedSchema } from '../../../runtime/work-port.ts'
+import type { AnyActorLogic, AnyStateMachine } from 'xstate'
+import { eventName, isMadeUp, OWN_ACTION } from '../../machines/xstate-names.ts'
+import { publishedSchema } from '../authoring/input-schema.ts'
+import type { Names } from '../snapshots/renames.ts'
+import { isMachine } from '../xstate/persisted-snapshot.ts'
 import {
+  actionName,
+  guardName,
   type WrittenAction,
   type WrittenActor,
   writtenChart,
@@ -9,9 +13,9 @@ import {
   type WrittenGuard,
   type WrittenState,
   type WrittenTransition
-} from '../../../runtime/xstate/written-chart.ts'
-import { actionName, eventName, guardName } from '../../drawing/chart-parts.ts'
-import { codeText, type CodeText } from './code-text.ts'
+} from '../xstate/written-chart.ts'
+import { codeText, type CodeText, textDigest } from './code-text.ts'
+import { withOldNames } from './old-names.ts'
 
 /** A piece of an author's code in a chart. */
 export interface CodePart {
@@ -19,10 +23,30 @@ export interface CodePart {
   /** Its name in `setupWork`, or where it is written. */
   readonly name: string
   readonly isNamed: boolean
-  readonly code: CodeText
+  readonly code: PartCode
   /** The name of the transition in which it is written. */
   readonly transition?: string
+  /**
+   * The digests of what it reads at the top of the modules with charts, by names; missing if the modules were not read.
+   */
+  readonly reads?: Readonly<Record<string, string>>
 }
+
+/** The text of a piece of code, as it is compared. */
+export interface PartCode {
+  /** Of its text, apart from types, comments and layout. */
+  readonly digest: string
+  /** Its first source, without layout, of at most 4,000 characters. Empty if it has none. */
+  readonly source: string
+  /** Whether some of it cannot be read. */
+  readonly isHidden: boolean
+}
+
+/** Gives what sources read at the top of the modules with charts: texts, by the names that they declare. */
+export type ModuleReads = (sources: readonly string[]) => ReadonlyMap<string, string>
+
+/** A piece of code whose text is read. */
+type DraftPart = Omit<CodePart, 'code' | 'reads'> & { readonly code: CodeText }
 
 /** A state of a chart, as it is compared. */
 export interface StateParts {
@@ -33,7 +57,7 @@ export interface StateParts {
   readonly entry: Decisive
 }
 
-/** Parts of a chart that decide its behaviour: a text of everything apart from code, and the code. */
+/** Parts of a chart that decide its behaviour: a digest of everything apart from code, and the code. */
 export interface Decisive {
   readonly shape: string
   readonly code: readonly CodePart[]
@@ -49,7 +73,8 @@ export interface AnswerForm {
 
 /** A chart, as it is compared. */
 export interface ChartParts {
-  readonly machine: AnyStateMachine
+  /** Missing if it was read from a store. */
+  readonly machine?: AnyStateMachine
   readonly chart: WrittenChart
   /** By the path of the state, which a stored task has: its keys, joined by dots. Empty for the root. */
   readonly states: ReadonlyMap<string, StateParts>
@@ -62,6 +87,8 @@ export interface ChartParts {
   readonly context: CodePart
   /** Whether its actions may start any of its actors, or use anything by its name. */
   readonly hasOpenNames: boolean
+  /** The names of its actors that are charts. */
+  readonly actorCharts: ReadonlySet<string>
 }
 
 /** The path of a state: `active.working`. Empty for the root. */
@@ -74,29 +101,63 @@ export function nameOf(state: WrittenState): string {
   return pathOf(state) || 'the chart'
 }
 
-/** Reads a chart for a comparison. */
-export function partsOf(machine: AnyStateMachine): ChartParts {
-  const chart = writtenChart(machine)
+/** Reads a chart for a comparison. `names`: those by which its parts get their names in another version. */
+export function partsOf(machine: AnyStateMachine, reads?: ModuleReads, names?: Names): ChartParts {
+  const chart = names ? withOldNames(writtenChart(machine), names) : writtenChart(machine)
+  const oldSources = new Map(Array.from(names?.sources ?? [], ([old, name]) => [name, old]))
   const named = (kind: 'guards' | 'actions' | 'actors' | 'delays') =>
     Object.entries(machine.implementations[kind] as Readonly<Record<string, unknown>>)
       .filter(([name]) => !isMadeUp(name))
-      .map(([name, value]): CodePart => ({ kind: KINDS[kind], name, isNamed: true, code: codeText(value) }))
+      .map(([now, value]): DraftPart => {
+        const name = kind === 'actors' ? (oldSources.get(now) ?? now) : now
+        return { kind: KINDS[kind], name, isNamed: true, code: codeText(value) }
+      })
   const [guards, actions, actors, delays] = [named('guards'), named('actions'), named('actors'), named('delays')]
   const reader = new StateReader(chart, [...guards, ...actions, ...actors, ...delays])
-  const states = new Map(chart.states.map(state => [pathOf(state), reader.partsOf(state)]))
-  const texts = [...states.values()].flatMap(({ active, entry }) =>
-    [...active.code, ...entry.code].map(({ code: { text } }) => text)
+  const sealed = new Map<DraftPart, CodePart>()
+  const seal = (parts: readonly DraftPart[]) =>
+    parts.map(part => {
+      const known = sealed.get(part) ?? sealedPart(part, reads)
+      sealed.set(part, known)
+      return known
+    })
+  const texts: string[] = []
+  const decisive = ({ shape, code }: DraftDecisive): Decisive => {
+    texts.push(...code.map(({ code: { text } }) => text))
+    return { shape: textDigest(shape), code: seal(code) }
+  }
+  const states = new Map(
+    chart.states.map(state => {
+      const { active, entry } = reader.partsOf(state)
+      return [pathOf(state), { state, active: decisive(active), entry: decisive(entry) }]
+    })
   )
+  const context: DraftPart = { kind: 'context', name: 'context', isNamed: false, code: codeText(chart.context) }
+  const isChartNamed = ({ name }: DraftPart) =>
+    isMachine(machine.implementations.actors[names?.sourceOf(name) ?? name] as AnyActorLogic)
   return {
     machine,
     chart,
     states,
-    actors,
-    guards,
-    actions,
-    delays,
-    context: { kind: 'context', name: 'context', isNamed: false, code: codeText(chart.context) },
-    hasOpenNames: texts.some(text => /\bspawn(?:Child)?\b/.test(text) || text.includes(OWN_ACTION.enqueueActions))
+    actors: seal(actors),
+    guards: seal(guards),
+    actions: seal(actions),
+    delays: seal(delays),
+    context: sealedPart(context, reads),
+    hasOpenNames: texts.some(text => /\bspawn(?:Child)?\b/.test(text) || text.includes(OWN_ACTION.enqueueActions)),
+    actorCharts: new Set(actors.filter(isChartNamed).map(({ name }) => name))
+  }
+}
+
+/** The maximum number of characters of a source that is shown. */
+const SHOWN_SOURCE = 4000
+
+function sealedPart({ code, ...part }: DraftPart, reads: ModuleReads | undefined): CodePart {
+  const { text, sources, isHidden } = code
+  return {
+    ...part,
+    code: { digest: textDigest(text), source: (sources[0] ?? '').slice(0, SHOWN_SOURCE), isHidden },
+    ...(reads && { reads: Object.fromEntries(Array.from(reads(sources), ([name, read]) => [name, textDigest(read)])) })
   }
 }
 
@@ -120,31 +181,35 @@ export function answerFormText({ type, schema, hasSchema }: AnswerForm): string 
   return type === 'auth-required' ? `${form}, out of band` : form
 }
 
+interface DraftDecisive {
+  readonly shape: string
+  readonly code: readonly DraftPart[]
+}
+
 class StateReader {
   readonly #root: WrittenState
   readonly #output: unknown
   readonly #options: unknown
-  readonly #named: readonly CodePart[]
-  #code: CodePart[] = []
+  readonly #named: readonly DraftPart[]
+  #code: DraftPart[] = []
   /** The name of the transition that is read. */
   #at: string | undefined
 
-  constructor({ root, output, options }: WrittenChart, named: readonly CodePart[]) {
+  constructor({ root, output, options }: WrittenChart, named: readonly DraftPart[]) {
     this.#root = root
     this.#output = output
     this.#options = options
     this.#named = named
   }
 
-  partsOf(state: WrittenState): StateParts {
+  partsOf(state: WrittenState): { readonly active: DraftDecisive; readonly entry: DraftDecisive } {
     return {
-      state,
       active: this.#decisive(() => this.#activeShape(state)),
       entry: this.#decisive(() => this.#entryShape(state))
     }
   }
 
-  #decisive(read: () => unknown): Decisive {
+  #decisive(read: () => unknown): DraftDecisive {
     this.#code = []
     const shape = JSON.stringify(read())
     return { shape, code: this.#code }
@@ -239,7 +304,7 @@ class StateReader {
   }
 
   /** Notes code, with all that it names in a text: guards are combined by their names, and actions enqueued. */
-  #note(part: CodePart): void {
+  #note(part: DraftPart): void {
     if (this.#code.includes(part)) return
     this.#code.push(part)
     const { text } = part.code
