@@ -15,7 +15,14 @@ import {
 import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
 import type { RefusedRequest } from '../entry/admission.ts'
 import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
-import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
+import {
+  type Direction,
+  type Handler,
+  type HttpRequest,
+  type NodeResponse,
+  requestConnectionName,
+  type Tap
+} from '../entry/connection.ts'
 import { connectionOrigin, endpointTenant, originMounted, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, basePath } from '../entry/listen.ts'
 import { callContextOf, delayRefusal, goneSignal, HttpCall, type RequestHead } from '../http/call.ts'
@@ -140,13 +147,22 @@ export function mcpHandler(given: Runtime, options: McpOptions = {}): Handler {
   return endpointOf(runtime, options, 'mcpHandler', mountedUrl(runtime.settings, options)).answer
 }
 
-/** A handler that answers requests over MCP, below the path of an agent, and passes on all others. */
-export function withMcp(runtime: ServedRuntime, agentPath: string, options: McpOptions, other: Handler): Handler {
+/**
+ * A handler that answers requests over MCP, below the path of an agent, and passes on all others. `tap` receives the
+ * messages over MCP.
+ */
+export function withMcp(
+  runtime: ServedRuntime,
+  agentPath: string,
+  options: McpOptions,
+  other: Handler,
+  tap?: Tap
+): Handler {
   checkMcpOptions(options, 'serve({ mcp })')
   const path = `${basePath(agentPath)}${options.path ?? DEFAULT_PATH}`
   const agentUrl = knownAgentUrl(runtime.settings, 'serve({ mcp })')
   const url = agentUrl === undefined ? undefined : mcpUrlAt(agentUrl, options)
-  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })', url)
+  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })', url, tap)
   return (request, served) => (isAt(new URL(request.url).pathname) ? answer : other)(request, served)
 }
 
@@ -180,7 +196,13 @@ interface Endpoint {
 }
 
 /** `ownUrl`: the URL of the endpoint for clients, if the runtime says where the agent is. */
-function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, ownUrl: string | undefined): Endpoint {
+function endpointOf(
+  runtime: ServedRuntime,
+  options: McpOptions,
+  taker: string,
+  ownUrl: string | undefined,
+  tap?: Tap
+): Endpoint {
   checkMcpInstalled(taker)
   const { settings } = runtime
   const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants, options.url ?? ownUrl)
@@ -229,15 +251,24 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
     )
     if (!(call instanceof HttpCall)) return call
     try {
-      return await answerRpc(call, await readBody(call))
+      return await answered(call, await answerRpc(call, await readBody(call)))
     } finally {
       call.space?.end()
     }
   }
 
+  const tellTap = ({ served }: HttpCall, direction: Direction, text: string) =>
+    tap?.onFrame?.(requestConnectionName('mcp', served), direction, text)
+
+  /** An answer whose messages are recorded, if anybody records. */
+  const answered = (call: HttpCall, answer: Response) =>
+    tap?.onFrame ? withMessages(answer, text => tellTap(call, 'out', text)) : answer
+
   const readBody = async (call: HttpCall): Promise<Envelope> => {
     try {
-      return readEnvelope(await bodyOf(call, settings.limits.messageBytes), settings.jsonLimits)
+      const text = await bodyOf(call, settings.limits.messageBytes)
+      tellTap(call, 'in', text)
+      return readEnvelope(text, settings.jsonLimits)
     } catch (error) {
       return { kind: 'invalid', id: null, error: shownError(error) }
     }
@@ -279,7 +310,7 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
         parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
         authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
       })
-      isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
+      isStream = isEventStream(answered)
       const answer = isStream ? withEnd(answered, stop) : answered
       if (failure) await delayRefusal(failure, settings)
       return withHeaders(answer, headers, failure, isStream)
@@ -315,6 +346,32 @@ function withEnd(answer: Response, ended: () => void): Response {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   ;(answer.body as ReadableStream<Uint8Array>).pipeTo(writable).then(ended, ended)
   return new Response(readable, answer)
+}
+
+/** An answer whose messages are also passed to a listener: its JSON, or each event of its stream. */
+async function withMessages(answer: Response, onMessage: (text: string) => void): Promise<Response> {
+  if (!answer.body) return answer
+  if (!isEventStream(answer)) {
+    const text = await answer.text()
+    onMessage(text)
+    return new LightResponse(text, answer)
+  }
+  const decoder = new TextDecoder()
+  let rest = ''
+  const transform = (chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>) => {
+    controller.enqueue(chunk)
+    const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n')
+    rest = lines.pop() as string
+    for (const line of lines) if (line.startsWith(DATA)) onMessage(line.slice(DATA.length))
+  }
+  return new Response(answer.body.pipeThrough(new TransformStream({ transform })), answer)
+}
+
+/** The beginning of a line of an event stream with a message. */
+const DATA = 'data: '
+
+function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true
 }
 
 /** An answer of the SDK with the headers of every answer, and with the status of its error. */

@@ -123,7 +123,7 @@ async function serveHere(
   const answer = http
     ? httpHandler(runtime, { path, dialects, interfaces, webSocket: true })
     : cardAndPage(runtime, { path, ...offer })
-  const beside = mcp ? withMcp(runtime, path, mcp === true ? {} : mcp, answer) : answer
+  const beside = mcp ? withMcp(runtime, path, mcp === true ? {} : mcp, answer, inspector?.tap) : answer
   const handler = agui ? withAgUi(runtime, path, agui === true ? {} : agui, beside) : beside
   const own = await listen(address, runtime, withExtension(inspector, handler))
   const sockets = attach(runtime, own.server, path, offer, inspector?.tap)

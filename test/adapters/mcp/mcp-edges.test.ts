@@ -1,7 +1,9 @@
 import { Socket } from 'node:net'
 import t from 'tap'
 import { z } from 'zod'
+import type { NodeResponse, Tap } from '../../../adapters/entry/connection.ts'
 import { mcpHandler } from '../../../adapters/mcp/index.ts'
+import { withMcp } from '../../../adapters/mcp/mcp-handler.ts'
 import { serveHost } from '../../../adapters/mcp/stdio.ts'
 import { wordsIn } from '../../../adapters/mcp/content.ts'
 import { elicitedForm } from '../../../adapters/mcp/form.ts'
@@ -229,4 +231,39 @@ await t.test('the messages of a host count for its quota too', async t => {
   }
   await serveHost(runtime, { lines: lines(), write: line => void written.push(line) }, { principal: 'anna' })
   t.match(written.join('\n'), /"code":-31429/)
+})
+
+await t.test('the messages over MCP are recorded while somebody listens, by connection', async t => {
+  const { runtime } = start(t, { card: { name: 'Barista' }, work: sized })
+  const tap: Tap = { onFrame: undefined }
+  const handler = withMcp(runtime, '/', {}, async () => new Response('other'), tap)
+  const seen: [connection: string, direction: string, text: string][] = []
+  const socket = new Socket()
+  const post = async (body: string, served: NodeResponse = {}) =>
+    (
+      await handler(
+        new Request('http://127.0.0.1:4242/mcp', {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+          body
+        }),
+        served
+      )
+    ).text()
+  await post('{"jsonrpc":"2.0","id":1,"method":"ping"}')
+  t.strictSame(seen, [])
+  tap.onFrame = (...frame) => void seen.push(frame)
+  const direct = { socket, response: undefined as never }
+  const answers = [await post('{bad', { direct }), await post('{"jsonrpc":"2.0","id":2,"method":"ping"}', { direct })]
+  await post('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+  t.match(answers, [/-32700/, /^event: message\ndata: /])
+  t.match(seen, [
+    [/^mcp \d+$/, 'in', '{bad'],
+    [seen[0]?.[0], 'out', answers[0]],
+    [seen[0]?.[0], 'in', '{"jsonrpc":"2.0","id":2,"method":"ping"}'],
+    [seen[0]?.[0], 'out', /^\{.*"id":2.*\}$/],
+    [/^mcp \d+$/, 'in', /initialized/]
+  ])
+  t.equal(seen.length, 5, 'nothing answers a notification')
+  t.not(seen[4]?.[0], seen[0]?.[0])
 })
