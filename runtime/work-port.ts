@@ -7,8 +7,9 @@ export { publishedSchema } from './authoring/input-schema.ts'
 export { toolsOf } from './authoring/work-arguments.ts'
 export { ANSWERS, hears, mayAskTwice, withQuestionGuards } from './authoring/question-guards.ts'
 export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
-export { countOpenTasks, dryRunRestore, openTasks, tryRestore } from './contexts/restore-dry-run.ts'
+export { dryRunRestore } from './contexts/restore-dry-run.ts'
 export { readRecord, replayTask } from './contexts/task-replay.ts'
+export { tryRestore, type TriedRestore } from './contexts/tried-restore.ts'
 export {
   type AgentOutline,
   CODE_OPTIONS,
@@ -59,7 +60,7 @@ export { chartVersion, FROM_START, UNKNOWN } from './xstate/transition-counter.t
 export type { MessagePolicy } from './agent/policies.ts'
 export type { ReceivedMessage, WorkEnd, WorkStepArguments } from './authoring/work-arguments.ts'
 export type { ActorHost } from './commits/actor-host.ts'
-export type { Outlook, RestoreVerdict, TriedRestore } from './contexts/restore-dry-run.ts'
+export type { Outlook, RestoreVerdict } from './contexts/restore-dry-run.ts'
 export type { RecordedTask, ReplayOutcome, TaskReplay } from './contexts/task-replay.ts'
 export type { SavedTask } from './snapshots/snapshot-text.ts'
 export type { AnswerValidation } from './work/chart-question.ts'

@@ -2,21 +2,20 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AnyMachineSnapshot } from 'xstate'
 import { Monitor } from '../../../machines/properties/monitor.ts'
 import { modeAfter, type Property } from '../../../machines/properties/properties.ts'
-import type { TaskState } from '../../../machines/protocol/states.ts'
-import type { Agent } from '../../../runtime/index.ts'
-import type { Scope } from '../../../runtime/store/rows.ts'
-import type { ContextKey, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
-import { countOpenTasks, openTasks, tryRestore, type TriedRestore } from '../../../runtime/work-port.ts'
+import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
+import { definitionOfSnapshot, type Scope } from '../../../runtime/store/rows.ts'
+import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../runtime/store/store.ts'
+import { parseOutline, tryRestore, type TriedRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
-import type { ChangeVerdict } from '../../testing/diff/verdicts.ts'
+import { type AgentSide, diffOutlines } from '../../testing/diff/agent-diff.ts'
+import type { ChangeVerdict, ConfigurationVerdict } from '../../testing/diff/verdicts.ts'
 import { OUTPUT_OPTIONS, type OutputForm, readArguments, readOutput } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
-import { VERDICT_COLOURS } from '../diff/diff-text.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
 import { statePaths } from '../test/prove.ts'
-import { jsonLine, oneLine, styleText } from '../text/terminal.ts'
+import { jsonLine, oneLine, type Style, styleText } from '../text/terminal.ts'
 
 const OPTIONS = {
   'dry-run': { type: 'boolean' },
@@ -62,26 +61,33 @@ export async function tryMigrations(args: readonly string[], io: Io): Promise<nu
     throw usageError('Servers migrate tasks when they load them. This command only tries that: add --dry-run.')
   if (values.db === undefined) throw usageError('--db FILE is missing: only a file or database has stored tasks.')
   const sample = readSample(values.sample)
-  const { agent } = await loadUnlessStopped(positionals[0], io)
+  const module = await loadUnlessStopped(positionals[0], io)
+  let isBroken = false
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
-  const store = await openReader(values.db, io.cwd, { warn: report, error: report })
+  const reportDamage = (message: string) => {
+    // A damaged task is left out.
+    isBroken = true
+    report(message)
+  }
+  const store = await openReader(values.db, io.cwd, { warn: report, error: reportDamage })
   const counts = new Map<ChangeVerdict, number>()
   let open = 0
-  let isBroken = false
   try {
     const scopes = (await store.scopes()).filter(
       scope =>
         (values.tenant ?? scope.tenant) === scope.tenant && (values.principal ?? scope.principal) === scope.principal
     )
-    for (const scope of scopes) open += await countOpenTasks(store, scope)
+    for (const scope of scopes)
+      for (const state of OPEN_STATES) open += (await store.listTasks(scope, { state, limit: 1 })).total
     const printer = new Printer(io, form)
+    const trial = new Trial(store, module)
     const stride = strideOf(open, sample)
     let n = 0
     for (const scope of scopes)
       for await (const stored of openTasks(store, scope)) {
         io.signal.throwIfAborted()
         n += 1
-        const tried = (n - 1) % stride === 0 && (await tryTask(agent, store, scope, stored))
+        const tried = (n - 1) % stride === 0 && (await trial.of(scope, stored))
         if (!tried) continue
         counts.set(tried.verdict, (counts.get(tried.verdict) ?? 0) + 1)
         isBroken ||= CANNOT.includes(tried.verdict) || tried.violated.length > 0
@@ -108,33 +114,104 @@ function strideOf(open: number, sample = open): number {
   return Math.max(1, Math.ceil(open / Math.max(1, sample)))
 }
 
-/** Tries one task; `undefined` if it has ended meanwhile. */
-async function tryTask(
-  agent: Agent,
-  store: StoreReader,
-  scope: Scope,
-  { task: { id, contextId, status }, generation }: StoredTask
-): Promise<TriedTask | undefined> {
-  const key = { ...scope, contextId }
-  const given = { ...key, taskId: id, state: status.state }
-  try {
-    const tried = await tryRestore(agent, store, key, id)
-    if (!tried) return undefined
-    const { verdict, version, before, after, chart } = tried
-    const { properties } = agent.earlier?.[version] ?? agent
-    const events = properties && chart ? await store.readEvents(scope, id, 0, generation) : []
-    return {
-      ...given,
-      ...(verdict.storedVersion !== undefined && { from: verdict.storedVersion }),
-      to: version,
-      ...(before && { before: shownWork(before) }),
-      ...(after && { after: shownWork(after) }),
-      ...judged(tried),
-      violated: properties && chart ? violatedIn(properties, chart, events) : []
-    }
-  } catch (error) {
-    return { ...given, to: agent.version, verdict: 'not restored', reasons: [(error as Error).message], violated: [] }
+const OPEN_STATES = (Object.keys(TASK_STATES) as TaskState[]).filter(state => !isTerminal(state))
+
+/** How many tasks are read at once. */
+const PAGE = 100
+
+/** The open tasks of a scope. One that changes its state meanwhile may come twice, or not at all. */
+async function* openTasks(store: StoreReader, scope: Scope): AsyncGenerator<StoredTask, void, undefined> {
+  for (const state of OPEN_STATES) {
+    let after: TaskCursor | undefined
+    do {
+      const page = await store.listTasks(scope, { state, after, limit: PAGE, historyLength: 0, artifacts: false })
+      yield* page.tasks
+      after = page.next
+    } while (after)
   }
+}
+
+type Judgement = Pick<TriedTask, 'verdict' | 'reasons'>
+
+/** Tries tasks with an agent, and compares it with the definitions that stored them. */
+class Trial {
+  readonly #store: StoreReader
+  readonly #side: AgentSide
+  /** By the digest of a definition, what is said of its configurations, or why nothing is. */
+  readonly #known = new Map<string, readonly ConfigurationVerdict[] | string>()
+
+  constructor(store: StoreReader, side: AgentSide) {
+    this.#store = store
+    this.#side = side
+  }
+
+  /** Tries one task; `undefined` if it has ended meanwhile. */
+  async of(scope: Scope, { task: { id, contextId, status }, generation }: StoredTask): Promise<TriedTask | undefined> {
+    const { agent } = this.#side
+    const key = { ...scope, contextId }
+    const given = { ...key, taskId: id, state: status.state }
+    try {
+      const tried = await tryRestore(agent, this.#store, key, id)
+      if (!tried) return undefined
+      const { from, to, before, after, chart } = tried
+      const { properties } = agent.earlier?.[to] ?? agent
+      const events = properties && chart ? await this.#store.readEvents(scope, id, 0, generation) : []
+      return {
+        ...given,
+        ...(from !== undefined && { from }),
+        to,
+        ...(before && { before: shownWork(before) }),
+        ...(after && { after: shownWork(after) }),
+        ...(await this.#judge(tried)),
+        violated: properties && chart ? violatedIn(properties, chart, events) : []
+      }
+    } catch (error) {
+      return { ...given, to: agent.version, verdict: 'not restored', reasons: [(error as Error).message], violated: [] }
+    }
+  }
+
+  async #judge({ outlook, reason, before, text }: TriedRestore): Promise<Judgement> {
+    if (outlook === 'fails') return { verdict: 'not restored', reasons: [String(reason)] }
+    if (!before) return { verdict: 'same', reasons: [] }
+    if (outlook === 'runs again')
+      return { verdict: 'depends', reasons: ['a function runs again from its start, with its journal'] }
+    const verdicts = await this.#verdictsOf(definitionOfSnapshot(text))
+    if (typeof verdicts === 'string') return { verdict: 'unknown', reasons: [verdicts] }
+    const found = verdicts.find(
+      ({ state, history }) => isDeepStrictEqual(state, before.value) && isDeepStrictEqual(history, historyOf(before))
+    )
+    if (!found) return { verdict: 'unknown', reasons: ['the chart that stored it has no such configuration'] }
+    const { verdict, reasons, depends, endings } = found
+    return {
+      verdict,
+      reasons: [
+        ...reasons,
+        ...endings.added.map(ending => `new ending: ${ending}`),
+        ...endings.removed.map(ending => `ending that is gone: ${ending}`),
+        ...depends.map(({ says }) => `depends on ${says}`)
+      ]
+    }
+  }
+
+  async #verdictsOf(digest: string | undefined): Promise<readonly ConfigurationVerdict[] | string> {
+    if (digest === undefined) return 'the definition that stored it is not known: it is older than that'
+    const verdicts = this.#known.get(digest) ?? (await this.#compare(digest))
+    this.#known.set(digest, verdicts)
+    return verdicts
+  }
+
+  async #compare(digest: string): Promise<readonly ConfigurationVerdict[] | string> {
+    const text = await this.#store.readDefinition(digest)
+    if (text === undefined) return `the definition that stored it, ${digest}, is not in the store`
+    const [chart] = diffOutlines(parseOutline(text), this.#side).charts
+    return chart?.configurations ?? 'the definition that stored it has no chart'
+  }
+}
+
+/** The states to which a stored history leads, as a comparison names them. */
+function historyOf({ historyValue = {} }: PersistedSnapshot): ConfigurationVerdict['history'] {
+  const entries = Object.entries(historyValue).map(([id, states]) => [id, states.map(({ id }) => id)])
+  return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
 /** The work of a stored snapshot, as it is shown. */
@@ -142,17 +219,6 @@ function shownWork({ value, children = {}, ...snapshot }: PersistedSnapshot): Sh
   const actors = Object.entries(children).map(([id, { src }]) => [id, src])
   const { context } = snapshot as { readonly context?: unknown }
   return { state: value, context, actors: Object.fromEntries(actors) }
-}
-
-function judged({
-  verdict: { outlook, reason, storedVersion },
-  before
-}: TriedRestore): Pick<TriedTask, 'verdict' | 'reasons'> {
-  if (outlook === 'fails') return { verdict: 'not restored', reasons: [String(reason)] }
-  if (!before) return { verdict: 'same', reasons: [] }
-  if (outlook === 'runs again')
-    return { verdict: 'depends', reasons: ['a function runs again from its start, with its journal'] }
-  return { verdict: 'unknown', reasons: [`the definition of version ${storedVersion ?? 'none'} is not stored`] }
 }
 
 /**
@@ -199,6 +265,11 @@ class Printer {
 
 const WIDTH = 'not restored'.length + 2
 
+function colourOf(verdict: ChangeVerdict): Style {
+  if (verdict === 'same') return 'green'
+  return CANNOT.includes(verdict) ? 'red' : 'yellow'
+}
+
 /** A task in lines: `same  4f1c  version 1 → 2  choosing → asking`, and below it what else there is to say. */
 function linesOf(
   { taskId, from, to, before, after, verdict, reasons, violated }: TriedTask,
@@ -207,7 +278,7 @@ function linesOf(
   const versions = from === to ? `version ${to}` : `version ${from ?? 'none'} → ${to}`
   const places = [before, after].flatMap(work => (work?.state === undefined ? [] : [statePaths(work.state)]))
   const way = [...new Set(places)].join(' → ')
-  const mark = styleText(hasColours, VERDICT_COLOURS[verdict], verdict.padEnd(WIDTH - 2))
+  const mark = styleText(hasColours, colourOf(verdict), verdict.padEnd(WIDTH - 2))
   const details = [
     ...reasons,
     ...(before && after
