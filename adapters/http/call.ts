@@ -180,7 +180,8 @@ export function callContextOf(call: HttpCall, stream?: EventStreamOptions): Call
   }
 }
 
-function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
+/** Aborts when the client of a call disconnects. */
+export function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
   return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
 }
 

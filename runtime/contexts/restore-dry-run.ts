@@ -1,3 +1,4 @@
+import type { AnyMachineSnapshot } from 'xstate'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { failureReasonOf } from '../../machines/task.machine.ts'
@@ -6,10 +7,11 @@ import { liveBytes } from '../access/shares.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
 import { loadContext, restoredTask } from '../snapshots/restored-task.ts'
-import { checkFormat, restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
+import { checkFormat, restoreFault, type RestoredTask, type SavedTask } from '../snapshots/snapshot-text.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
 import { createActor } from '../xstate/library.ts'
+import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { NOT_RESTARTED } from './errors.ts'
 
 /**
@@ -51,40 +53,53 @@ export async function* dryRunRestore(
   const { most } = liveBytes(defaultLimits)
   for await (const scope of scopes) {
     const seen = new Set<string>()
-    for (const state of LIVE) {
-      for await (const {
-        task: { id, contextId }
-      } of liveTasks(store, scope, state)) {
-        if (seen.has(contextId)) continue
-        seen.add(contextId)
-        const key = { tenant: scope.tenant, principal: scope.principal, contextId }
-        try {
-          yield* verdictsOn(agent, key, await loadContext(store, key, most.user))
-        } catch (error) {
-          yield { ...key, taskId: id, state, outlook: 'fails', reason: reasonFor(error) }
-        }
+    for await (const { task } of openTasks(store, scope)) {
+      const {
+        id,
+        contextId,
+        status: { state }
+      } = task
+      if (seen.has(contextId)) continue
+      seen.add(contextId)
+      const key = { tenant: scope.tenant, principal: scope.principal, contextId }
+      try {
+        yield* verdictsOn(agent, key, await loadContext(store, key, most.user))
+      } catch (error) {
+        yield { ...key, taskId: id, state, outlook: 'fails', reason: reasonFor(error) }
       }
     }
   }
 }
 
-async function* liveTasks(
+/**
+ * The tasks of a scope that have not ended, without their history and artifacts, read page by page. One that changes its
+ * state meanwhile may come twice, or not at all.
+ */
+export async function* openTasks(
   store: Pick<Store, 'listTasks'>,
-  scope: Scope,
-  state: TaskState
-): AsyncGenerator<TaskPage['tasks'][number]> {
-  let after: TaskCursor | undefined
-  do {
-    const { tasks, next }: TaskPage = await store.listTasks(scope, {
-      state,
-      after,
-      limit: PAGE,
-      historyLength: 0,
-      artifacts: false
-    })
-    yield* tasks
-    after = next
-  } while (after)
+  scope: Scope
+): AsyncGenerator<TaskPage['tasks'][number], void, undefined> {
+  for (const state of LIVE) {
+    let after: TaskCursor | undefined
+    do {
+      const page: TaskPage = await store.listTasks(scope, {
+        state,
+        after,
+        limit: PAGE,
+        historyLength: 0,
+        artifacts: false
+      })
+      yield* page.tasks
+      after = page.next
+    } while (after)
+  }
+}
+
+/** How many tasks of a scope have not ended. */
+export async function countOpenTasks(store: Pick<Store, 'listTasks'>, scope: Scope): Promise<number> {
+  let count = 0
+  for (const state of LIVE) count += (await store.listTasks(scope, { state, limit: 1 })).total
+  return count
 }
 
 function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undefined): RestoreVerdict[] {
@@ -92,18 +107,69 @@ function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undef
   checkFormat(JSON.parse(stored.snapshot) as object)
   return stored.tasks.map(row => {
     const task = restoredTask(row, agent)
-    const { version } = task.saved
-    return {
-      ...key,
-      taskId: row.taskId,
-      state: row.state,
-      ...outlookOf(task, agent),
-      ...(version !== undefined && { storedVersion: version })
-    }
+    return verdictOf(key, task, outlookOf(task, agent))
   })
 }
 
-function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict, 'outlook' | 'reason'> {
+function verdictOf(key: ContextKey, { row, saved }: RestoredTask, { outlook, reason }: Tried): RestoreVerdict {
+  const { version } = saved
+  return {
+    ...key,
+    taskId: row.taskId,
+    state: row.state,
+    outlook,
+    ...(reason !== undefined && { reason }),
+    ...(version !== undefined && { storedVersion: version })
+  }
+}
+
+/** A restore of one stored task that was only tried. */
+export interface TriedRestore {
+  readonly verdict: RestoreVerdict
+  /** The version with whose work it goes on. */
+  readonly version: string
+  /** The text that is stored. */
+  readonly text: string
+  /** Its work as it is stored, and as it would be restored; `undefined` if it has none. */
+  readonly before?: PersistedSnapshot
+  readonly after?: PersistedSnapshot
+  /** The restored chart, whose actors have not started. */
+  readonly chart?: AnyMachineSnapshot
+}
+
+/**
+ * Tries to restore one task, as {@link dryRunRestore} does. Gives `undefined` for a task that has ended meanwhile. Throws
+ * what the store throws for damaged data, and InternalError for a task that a newer taskchart has stored.
+ */
+export async function tryRestore(
+  agent: Agent,
+  store: Pick<Store, 'loadContext' | 'readSnapshot'>,
+  key: ContextKey,
+  taskId: string
+): Promise<TriedRestore | undefined> {
+  const stored = await store.loadContext(key, 0)
+  const found = stored?.tasks.find(row => row.taskId === taskId)
+  const text = await store.readSnapshot(key, taskId)
+  if (!found || text === undefined) return undefined
+  const task = restoredTask({ ...found, snapshot: text }, agent)
+  const tried = outlookOf(task, agent)
+  const workOf = ({ children }: SavedTask) => children?.['work']?.snapshot
+  const [before, after] = [workOf(JSON.parse(text) as SavedTask), workOf(task.saved)]
+  return {
+    verdict: verdictOf(key, task, tried),
+    version: task.earlierVersion ?? agent.version,
+    text,
+    ...(before && { before }),
+    ...(after && !task.error && { after }),
+    ...(tried.chart && { chart: tried.chart })
+  }
+}
+
+interface Tried extends Pick<RestoreVerdict, 'outlook' | 'reason'> {
+  readonly chart?: AnyMachineSnapshot
+}
+
+function outlookOf(task: RestoredTask, agent: Agent): Tried {
   const { error, isMigrated, saved, row, earlierVersion = '' } = task
   const own = agent.earlier?.[earlierVersion] ?? agent
   if (error) return { outlook: 'fails', reason: reasonFor(error) }
@@ -117,7 +183,7 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict, 'outl
   const fault = restoreFault(actor, work.snapshot)
   if (fault !== undefined) return { outlook: 'fails', reason: reasonFor(fault) }
   if (endsAtWork && hasRunningLogic(actor)) return { outlook: 'fails', reason: NOT_RESTARTED }
-  return { outlook: isMigrated ? 'migrates' : 'ok' }
+  return { outlook: isMigrated ? 'migrates' : 'ok', chart: actor.getSnapshot() as AnyMachineSnapshot }
 }
 
 /** The reason that the client would read, and the message of an author's error in parentheses. */

@@ -5,6 +5,8 @@ import type { WorkWord } from '../../machines/task-events.ts'
 import { parseType } from '../../machines/xstate-names.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import type { EarlierVersion } from '../agent/earlier-versions.ts'
+import { hears } from '../authoring/question-guards.ts'
+import { namedArtifacts } from '../authoring/words.ts'
 import type { WorkInput } from '../authoring/work-arguments.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
 import { restoredTask } from '../snapshots/restored-task.ts'
@@ -14,17 +16,9 @@ import type { ContextKey, JournalRow, MessageRow, Store, StoredTask, TaskEvent, 
 import { hasState } from '../store/task-record.ts'
 import { type PromptedQuestion, promptedQuestion } from '../work/chart-question.ts'
 import { RedactedValues } from '../work/redacted-values.ts'
-import {
-  differenceOf,
-  type Divergence,
-  kindIn,
-  type ReplayPatience,
-  replayRun,
-  updateText,
-  wordText
-} from '../work/replay-run.ts'
+import { differenceOf, type Divergence, kindIn, updateText, wordText } from '../work/replay-findings.ts'
+import { type ReplayPatience, replayRun } from '../work/replay-run.ts'
 import { detailsFromJournal, loadWorkInput } from '../work/work-input.ts'
-import { matches } from '../xstate/compiled-machine.ts'
 import { createActor } from '../xstate/library.ts'
 import { activeStates, isChart, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import { writtenChart, type WrittenTransition } from '../xstate/written-chart.ts'
@@ -43,6 +37,54 @@ export interface RecordedTask {
   readonly isAlone: boolean
   /** JSON pointers to redacted values: of `key`, `snapshot`, `events`, `messages` and `journal`. */
   readonly redacted?: readonly string[]
+}
+
+/** The reads of a store that a record needs. */
+type RecordReads = Pick<
+  Store,
+  'loadContext' | 'readSnapshot' | 'readEvents' | 'readTaskMessages' | 'readJournal' | 'readMessages' | 'measureTasks'
+>
+
+/** How often a record is read again because its context has changed meanwhile. */
+const READS = 20
+
+/**
+ * Reads the record of an open task, as it was between two commits, even while a server writes. `undefined` if the task
+ * has ended or is not there. Rejects with Overloaded if its context changes all the time.
+ */
+export async function readRecord(
+  store: RecordReads,
+  key: ContextKey,
+  taskId: string
+): Promise<RecordedTask | undefined> {
+  for (let reads = 0; reads < READS; reads += 1) {
+    const context = await store.loadContext(key, 0)
+    const found = context?.tasks.find(row => row.taskId === taskId)
+    if (!context || !found) return undefined
+    const snapshot = found.snapshot ?? (await store.readSnapshot(key, taskId))
+    const events = await store.readEvents(key, taskId, 0, found.generation)
+    const messages = await store.readTaskMessages(key, taskId, 0, Infinity)
+    const journal = await store.readJournal(key, taskId)
+    const isAlone = await readsNothingElse(store, key, taskId, messages[0])
+    const after = await store.loadContext(key, 0)
+    if (snapshot === undefined || after?.commit !== context.commit) continue
+    const { state, generation, wakeAtMs } = found
+    const row = { taskId, state, generation, ...(wakeAtMs !== undefined && { wakeAtMs }), snapshot }
+    return { key, row, events, messages, journal, isAlone }
+  }
+  throw new A2AError('Overloaded', `Task ${taskId} changes all the time, so it cannot be read whole.`)
+}
+
+async function readsNothingElse(
+  store: RecordReads,
+  key: ContextKey,
+  taskId: string,
+  opening: MessageRow | undefined
+): Promise<boolean> {
+  const refers = opening && (opening.message.referenceTaskIds?.length || namedArtifacts(opening.message).length > 0)
+  if (!opening || refers) return false
+  const tasks = await store.measureTasks({ ...key, newest: 2 })
+  return tasks.length === 1 && (await store.readMessages(key, 1, { before: taskId })).length === 0
 }
 
 /**
@@ -76,11 +118,12 @@ export async function replayTask(agent: Agent, task: RecordedTask, patience?: Re
   const restored = restoredTask(task.row, agent)
   const { error, earlierVersion = '', isOther, saved } = restored
   const own: OwnWork = agent.earlier?.[earlierVersion] ?? agent
+  const stored = saved.children?.['work']
   const found = error
     ? notRestored(error)
-    : saved.children?.['work'] && typeof own.work === 'object'
-      ? replayChart(own.work, own, restored, task, redacted)
-      : await replayFunction(own, saved.children?.['work'] !== undefined, task, redacted, patience)
+    : stored && typeof own.work === 'object'
+      ? replayChart(own.work, stored.snapshot, own, restored, task, redacted)
+      : await replayFunction(own, stored !== undefined, task, redacted, patience)
   if (found.outcome === 'same' || found.outcome === 'cannot say') return found
   if (agent.migrate && isOther && redacted.isAt('/snapshot'))
     return cannotSay('migrate reads redacted values', found.difference)
@@ -122,13 +165,13 @@ async function replayFunction(
   const readTask = async () => ((await store.readTask(key, taskId)) as StoredTask).task
   const run = { ...task, taskId, isInterrupted: isInterrupted(state), redacted, input, readTask }
   const { divergence, otherwise, unseen, isOutside } = await replayRun(own.work, run, patience)
-  const difference = divergence ?? otherwise
+  const difference = divergence ?? otherwise?.difference
   if (unseen.length > 0)
     return cannotSay(`it reads ${unseen.join(' and ')}, which the history does not have`, difference)
   if (divergence) return { outcome: 'diverges', difference: divergence }
   if (isOutside) return cannotSay('its code waits for something that taskchart does not see')
   if (!otherwise) return { outcome: 'same' }
-  return { outcome: otherwise.isForm ? 'other answer' : 'otherwise', difference: otherwise }
+  return { outcome: otherwise.isForm ? 'other answer' : 'otherwise', difference: otherwise.difference }
 }
 
 /** No other task is loaded: the history has none. */
@@ -146,12 +189,12 @@ async function storeOf({ key, row, events, messages }: RecordedTask): Promise<St
 /** Restores a chart, and compares what it asks and waits for with the record. */
 function replayChart(
   machine: AnyStateMachine,
+  snapshot: PersistedSnapshot,
   { recovery }: OwnWork,
   restored: RestoredTask,
   task: RecordedTask,
   redacted: RedactedValues
 ): TaskReplay {
-  const { snapshot } = restored.saved.children?.['work'] as { readonly snapshot: PersistedSnapshot }
   const unlessRedacted = (found: TaskReplay) =>
     redacted.isAt('/snapshot') ? cannotSay('its chart reads redacted values', found.difference) : found
   // An actor that is never started restores its children, but has no effects.
@@ -227,7 +270,7 @@ function transitionsIn(chart: AnyMachineSnapshot): readonly WrittenTransition[] 
 }
 
 function takesAny(chart: AnyMachineSnapshot, types: readonly string[]): boolean {
-  return transitionsIn(chart).some(({ event }) => types.some(type => type === event || matches(type, event)))
+  return transitionsIn(chart).some(({ event }) => types.some(type => hears(event, type)))
 }
 
 /** The events of the timers of a chart's active states. */

@@ -94,13 +94,14 @@ export function namesSince(version: string | undefined, { renamed, work }: Renam
 
 /** New names, read for a chart. */
 export class Names {
-  /** By the path of a state of the other version, its last key now. */
+  /** By the path of a state of the other version, its last key now; and the other way round, whole paths. */
   readonly #keys = new Map<string, string>()
+  readonly #oldPaths = new Map<string, string>()
   /** Ids of states and actors, names of logic, types of delayed events: those of now by those of before. */
-  readonly #stateIds = new Map<string, string>()
-  readonly #actorIds = new Map<string, string>()
-  readonly #sources = new Map<string, string>()
-  readonly #delayed = new Map<string, string>()
+  readonly stateIds = new Map<string, string>()
+  readonly actorIds = new Map<string, string>()
+  readonly sources = new Map<string, string>()
+  readonly delayed = new Map<string, string>()
 
   /** `name`: where they stand, for errors; `isForAll`: whether they are for the tasks of every other version. */
   constructor(
@@ -119,19 +120,28 @@ export class Names {
     return path.map((key, i) => this.#keys.get(path.slice(0, i + 1).join('.')) ?? key)
   }
 
+  /** The path of a state in the other version, by its path now. */
+  oldPathOf(path: readonly string[]): string[] {
+    for (let length = path.length; length > 0; length -= 1) {
+      const from = this.#oldPaths.get(path.slice(0, length).join('.'))
+      if (from !== undefined) return [...from.split('.'), ...path.slice(length)]
+    }
+    return [...path]
+  }
+
   /** The id of a state or of an actor that a state invokes, now. */
   idOf(id: string): string {
-    return this.#stateIds.get(id) ?? this.#actorIds.get(id) ?? id
+    return this.stateIds.get(id) ?? this.actorIds.get(id) ?? id
   }
 
   /** The name of the logic of an actor, now. */
   sourceOf(src: string): string {
-    return this.#sources.get(src) ?? src
+    return this.sources.get(src) ?? src
   }
 
   /** The type of the event of a delay, now. */
   delayedType(type: string): string {
-    return this.#delayed.get(type) ?? type
+    return this.delayed.get(type) ?? type
   }
 
   /** A stored chart with the names of now. Throws InvalidAgentResponse if two of its states would become one. */
@@ -185,6 +195,7 @@ export class Names {
       }
       if (place.isForAll && byPath.has(from)) throw stillThere(place.name, from, `a state ${from}`)
       this.#keys.set(from, to.split('.').at(-1) as string)
+      this.#oldPaths.set(to, from)
     }
     for (const [from, to] of renamed) {
       const now = this.pathOf(from.split('.')).join('.')
@@ -197,27 +208,19 @@ export class Names {
 
   /** The ids and events that XState makes of the path of a state. */
   #readIds({ id: chartId, states }: WrittenChart): void {
-    const before = new Map(Array.from(this.#keys, ([from]) => [this.pathOf(from.split('.')).join('.'), from]))
-    const oldPath = (path: readonly string[]): string[] => {
-      for (let length = path.length; length > 0; length -= 1) {
-        const from = before.get(path.slice(0, length).join('.'))
-        if (from !== undefined) return [...from.split('.'), ...path.slice(length)]
-      }
-      return [...path]
-    }
     for (const state of states) {
-      const oldId = [chartId, ...oldPath(state.path)].join('.')
+      const oldId = [chartId, ...this.oldPathOf(state.path)].join('.')
       if (oldId !== [chartId, ...state.path].join('.')) this.#readIdsOf(state, oldId)
     }
   }
 
   #readIdsOf({ id, invoke, transitions }: WrittenState, oldId: string): void {
-    this.#stateIds.set(oldId, id)
+    this.stateIds.set(oldId, id)
     for (const [i, actor] of invoke.entries()) {
-      if (!actor.hasOwnId) this.#actorIds.set(`${i}.${oldId}`, actor.id)
+      if (!actor.hasOwnId) this.actorIds.set(`${i}.${oldId}`, actor.id)
     }
     for (const { delay, event } of transitions)
-      if (delay !== undefined) this.#delayed.set(delayType(delay, oldId), event)
+      if (delay !== undefined) this.delayed.set(delayType(delay, oldId), event)
   }
 
   /** A name is that of logic, an id, or both: each where the chart has the new one. */
@@ -230,8 +233,8 @@ export class Names {
           `${place.name}: the chart has no actor ${to}, as which ${from} is named: neither in setupWork({ actors }) nor as the id of one that a state invokes.`
         )
       for (const [names, renamed] of [
-        [sources, this.#sources],
-        [ids, this.#actorIds]
+        [sources, this.sources],
+        [ids, this.actorIds]
       ] as const) {
         if (!names.has(to)) continue
         if (place.isForAll && names.has(from)) throw stillThere(place.name, from, `an actor ${from}`)

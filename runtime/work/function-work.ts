@@ -146,7 +146,7 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
 /** What a run of a work function or generator calls. */
 export function programOf(work: WorkFunction | WorkGenerator): WorkProgram {
   return (given, run) => {
-    const returned = work(given as WorkArguments<unknown, never>)
+    const returned = work(given)
     return isAsyncGenerator(returned) ? driveGenerator(returned, run) : returned
   }
 }

@@ -197,7 +197,7 @@ function transitionsOf(node: AnyStateNode, type: string): AnyTransitionDefinitio
 }
 
 /** `*` matches every type; `a.*` matches `a` and every type that begins with `a.`. */
-export function matches(type: string, descriptor: string): boolean {
+function matches(type: string, descriptor: string): boolean {
   return descriptor === '*' || (descriptor.endsWith('.*') && isBelow(type, descriptor.slice(0, -1)))
 }
 

@@ -6,7 +6,8 @@ import type { ChangedCode, ConfigurationVerdict, ChangeVerdict } from '../../tes
 import { statePaths } from '../test/prove.ts'
 import { jsonLine, oneLine, styleText, type Style } from '../text/terminal.ts'
 
-const COLOURS: Readonly<Record<ChangeVerdict, Style>> = {
+/** The colours of verdicts. */
+export const VERDICT_COLOURS: Readonly<Record<ChangeVerdict, Style>> = {
   same: 'green',
   otherwise: 'yellow',
   'other answer': 'yellow',
@@ -71,7 +72,7 @@ function verdictLine(
   width: number
 ): string {
   const [first = '', ...others] = details.map(oneLine)
-  const mark = styleText(hasColours, COLOURS[verdict], verdict.padEnd('not restored'.length))
+  const mark = styleText(hasColours, VERDICT_COLOURS[verdict], verdict.padEnd('not restored'.length))
   const indent = ' '.repeat(2 + width + 2 + 'not restored'.length + 2)
   return [`  ${name.padEnd(width)}  ${mark}  ${first}`.trimEnd(), ...others.map(line => `${indent}${line}`)].join('\n')
 }

@@ -62,7 +62,7 @@ export function storyHtml({ agent, task, events, charts }: Story, redact: Redact
     artifacts = []
   } = task
   const title = `${agent === undefined ? '' : `${agent}: `}task ${id}`
-  const lines = linesOf(task, events)
+  const lines = storyLines(task, events)
   return `<!doctype html>\n${html(
     'html',
     { lang: 'en' },
@@ -131,7 +131,7 @@ function litSvg(svg: string, steps: readonly ActorStep[]): string {
 }
 
 /** One line of the sequence. */
-interface Line {
+export interface StoryLine {
   readonly generation: number | undefined
   readonly from: 'client' | 'agent'
   readonly what: string
@@ -142,12 +142,12 @@ interface Line {
  * Messages and events in one order. A message of the client has no generation: it comes after the agent's message
  * before it. Without events, there are only messages.
  */
-function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): Line[] {
+export function storyLines({ status, history = [] }: Task, events: readonly TaskEvent[]): StoryLine[] {
   const messages =
     status.message && !history.some(({ messageId }) => messageId === status.message?.messageId)
       ? [...history, status.message]
       : history
-  const lines: Line[] = []
+  const lines: StoryLine[] = []
   const places = new Map(
     events.flatMap(({ update }, i) =>
       'statusUpdate' in update && update.statusUpdate.status.message
@@ -174,14 +174,14 @@ function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): 
   return [...lines, ...events.slice(next).map(lineOf)]
 }
 
-function lineOf(event: TaskEvent): Line {
+function lineOf(event: TaskEvent): StoryLine {
   const { generation, update } = event
   if ('artifactUpdate' in update) return { generation, from: 'agent', what: eventWords(event) }
   const { state, message } = update.statusUpdate.status
   return { generation, from: 'agent', what: stateText(state), message }
 }
 
-function sequenceHtml(lines: readonly Line[], redact: Redact): string {
+function sequenceHtml(lines: readonly StoryLine[], redact: Redact): string {
   const rows = lines.map(({ generation, from, what, message }) =>
     html(
       'tr',
