@@ -56,7 +56,7 @@ function Now() {
     return (
       <>
         <span class="state state-offer">offer stands</span>{' '}
-        {`The agent offers its terms for ${leftText(offer.expiresMs - nowMs.value)} more. If you accept them, its work begins.`}
+        {`The offer of the agent stands for ${leftText(offer.expiresMs - nowMs.value)}. If you accept it, the work begins.`}
       </>
     )
   const { status } = taskThen.value ?? {}

@@ -57,9 +57,9 @@ const afterAnswer = computed(() => {
 export const answerHint = computed(() => {
   const { status } = taskThen.value ?? {}
   if (!status || !isInterrupted(status.state)) return ''
-  if (status.state === 'TASK_STATE_AUTH_REQUIRED') return 'With it the work goes on.'
+  if (status.state === 'TASK_STATE_AUTH_REQUIRED') return 'Once it is authorized, the work goes on.'
   const states = runView.value === 'chart' ? afterAnswer.value : []
-  return states.length === 0 ? 'With it the work goes on.' : `It leads to ${states.join(' or ')}.`
+  return states.length === 0 ? 'With your answer the work goes on.' : `Your answer leads to ${states.join(' or ')}.`
 })
 
 /** What the agent runs: the lit chart, or its steps. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { readExample } from '../../../../adapters/inspector/story/recorded-example.ts'
+import { violations } from '../../../fixtures/pages/axe.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { startDev } from '../../../fixtures/pages/dev-page.ts'
 import { actors, known, openHubPage, row, step, texts } from '../../../fixtures/pages/hub-page.ts'
@@ -43,7 +44,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
       await page.waitForSelector('.story-run [data-state="barista.asking"].active')
       t.match(
         await page.innerText('.story-now'),
-        /input-required\s+The agent waits for your answer: “Small or large\?” It leads to brewing\./
+        /input-required\s+The agent waits for your answer: “Small or large\?” Your answer leads to brewing\./
       )
       t.match(await page.innerText('.story-run'), 'Now: asking')
       await page.click('.question-open button >> text=large')
@@ -79,6 +80,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     t.match(await page.innerText('.story-now'), /recorded example\s+completed/)
     t.match(await page.innerText('.example-note'), /A recorded example\.[^]*nothing of it is stored/)
     t.match(await page.innerText('.tasks'), 'No task yet')
+    t.same(await violations(page), [])
     t.notMatch(await page.innerText('.story-panel'), /Cancel the task|Save story/)
     await page.keyboard.press(',')
     await page.keyboard.press(',')
@@ -115,7 +117,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     await page.waitForSelector('.question-open')
     await say('Monday')
     await page.waitForSelector('.question-open >> text=How many euros')
-    t.match(await page.innerText('.story-now'), 'With it the work goes on.')
+    t.match(await page.innerText('.story-now'), 'With your answer the work goes on.')
     await say('300')
     await page.waitForSelector('.question-open >> text=Please authorize')
     await page.fill('.question-open input', 'cash')
@@ -144,9 +146,12 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
       ]
     )
     t.equal(await page.locator('.story-run svg').count(), 0, 'there is no chart of ours')
+    t.same(await violations(page), [], 'the line of steps is accessible')
+    await page.emulateMedia({ colorScheme: 'dark' })
     await page.click('.run-steps button >> text=Which day')
     await page.waitForSelector('[aria-current=step] >> text=Which day')
     t.equal(await page.locator('.run-step-later').count(), 9)
+    t.same(await violations(page), [], 'in dark and at an earlier moment too')
     t.notMatch(await page.innerText('.story-talk'), 'How many euros', 'the conversation goes there too')
     await page.click('.run-step-ended button')
     await page.waitForSelector('.run-step-ended[aria-current=step]')
@@ -159,7 +164,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     await say('Mow my lawn')
     await page.waitForSelector('.offer-open')
     await page.waitForSelector('.story-run [data-state="negotiation.quiet"].active')
-    t.match(await page.innerText('.story-now'), /offer stands[^]*If you accept them, its work begins/)
+    t.match(await page.innerText('.story-now'), /offer stands[^]*If you accept it, the work begins/)
     await page.click('.offer-open >> text=Accept')
     await page.waitForSelector('.run-step-ended')
     t.match(await page.innerText('.story-now'), /completed[^]*receipt\.txt/)
