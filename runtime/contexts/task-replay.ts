@@ -65,7 +65,7 @@ export async function readRecord(
     const events = await store.readEvents(key, taskId, 0, found.generation)
     const messages = await store.readTaskMessages(key, taskId, 0, Infinity)
     const journal = await store.readJournal(key, taskId)
-    const isAlone = await readsNothingElse(store, key, taskId, messages[0])
+    const isAlone = await readsNothingElse(store, key, taskId, messages[0] as MessageRow)
     const after = await store.loadContext(key, 0)
     if (snapshot === undefined || after?.commit !== context.commit) continue
     const { state, generation, wakeAtMs } = found
@@ -79,10 +79,10 @@ async function readsNothingElse(
   store: RecordReads,
   key: ContextKey,
   taskId: string,
-  opening: MessageRow | undefined
+  opening: MessageRow
 ): Promise<boolean> {
-  const refers = opening && (opening.message.referenceTaskIds?.length || namedArtifacts(opening.message).length > 0)
-  if (!opening || refers) return false
+  const { referenceTaskIds = [] } = opening.message
+  if (referenceTaskIds.length > 0 || namedArtifacts(opening.message).length > 0) return false
   const tasks = await store.measureTasks({ ...key, newest: 2 })
   return tasks.length === 1 && (await store.readMessages(key, 1, { before: taskId })).length === 0
 }
@@ -180,7 +180,7 @@ const NO_LOADS = { load: async () => ({ tasks: [], unloaded: [] }) }
 /** A store that has only this task. */
 async function storeOf({ key, row, events, messages }: RecordedTask): Promise<Store> {
   const store = memoryStore()
-  const log = [...events, ...messages].toSorted((one, other) => (one.generation ?? 0) - (other.generation ?? 0))
+  const log = [...events, ...messages].toSorted((one, other) => Number(one.generation) - Number(other.generation))
   const none = { journal: [], sends: [], webhooks: [] }
   await store.commit({ key, expected: 0, atMs: 0, snapshot: '{}', tasks: [row], log, ...none })
   return store

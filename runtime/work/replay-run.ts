@@ -178,7 +178,6 @@ function scopeOf(taskId: string, host: RunHost): AnyActorScope {
 /** The arguments of the work, which note what is read of them and is not in the record. */
 function watchedArguments(given: WorkArguments, record: RecordedRun, findings: Findings): WorkArguments {
   const { redacted, isAlone } = record
-  const { terms } = given
   const watch = <Name extends keyof WorkArguments>(name: Name, read: () => void, value = given[name]) =>
     Object.defineProperty(given, name, {
       configurable: true,
@@ -190,12 +189,9 @@ function watchedArguments(given: WorkArguments, record: RecordedRun, findings: F
   const opening = () => findings.noteRead('the message that opened it')
   const message = redacted.watched(given.message, '/messages/0/message', opening)
   watch('message', () => {}, message)
-  if (redacted.isAt()) {
-    watch('input', () => redacted.isAt('/messages/0') && opening())
-    watch('terms', () => terms && findings.noteRead('its terms'))
-    watch('request', opening)
-    watch('owner', () => findings.noteRead('its owner'))
-  }
+  if (redacted.isAt())
+    for (const name of ['input', 'terms', 'request', 'owner'] as const)
+      watch(name, () => findings.noteRead(`its ${name}`))
   if (!isAlone)
     for (const name of ['referenceTasks', 'unloadedTasks', 'earlierArtifacts'] as const)
       watch(name, () => findings.noteRead('other tasks'))
@@ -271,7 +267,7 @@ class ReplayHost implements RunHost {
   }
 
   crash(_: string, error: unknown): void {
-    this.#findings.noteEnd(`error ${JSON.stringify(error instanceof Error ? error.message : String(error))}`)
+    this.#findings.noteEnd(`error ${JSON.stringify(String(Object(error).message ?? error))}`)
   }
 
   bytesOf(): number {

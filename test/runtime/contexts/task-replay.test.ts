@@ -12,7 +12,8 @@ import {
   textOf,
   type AgentDefinition,
   type WorkFunction,
-  type WorkGenerator
+  type WorkGenerator,
+  type WorkWords
 } from '../../../runtime/index.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { open, rest, say, taskIn } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -40,7 +41,7 @@ async function stored(t: Test, definition: Definition, then: (life: Lives, id: s
   const replay = (now: Definition, redacted: readonly string[] = []): Promise<TaskReplay> =>
     replayTask(agentOf(now), { ...record, redacted }, QUICK)
   const pointerOf = (name: string) => `/journal/${record.journal.findIndex(({ key }) => key === name)}/value`
-  return Object.assign(replay, { pointerOf })
+  return Object.assign(replay, { pointerOf, record })
 }
 
 const answer = (words: string) => async (life: Lives, taskId: string) => {
@@ -204,7 +205,7 @@ await t.test('an answer and a result that are redacted are no certainty once the
   })
   t.strictSame(await replay({ work }, [`${result}/euros`]), {
     outcome: 'cannot say',
-    reason: 'it reads the message that opened it, which the history does not have'
+    reason: 'it reads its terms and its request, which the history does not have'
   })
   t.match(await replay({ work: reads }, [`${result}/list/0/name`]), {
     outcome: 'cannot say',
@@ -262,4 +263,90 @@ await t.test('patches, deadlines, waits and ended sleeps are those of the record
       difference: { at: 'word 2', was: 'question "Size?"', is: 'sleep' }
     }
   )
+})
+
+await t.test('the texts of words, waits and errors', async t => {
+  const long = 'a'.repeat(70)
+  const said = await stored(t, {
+    work: async function* () {
+      yield progress()
+      yield progress(long)
+      yield artifact({ artifactId: 'a', parts: [{ data: 1 }] })
+      yield* inputRequired('Size?')
+    }
+  })
+  const ask: WorkGenerator = async function* () {
+    yield* inputRequired('Other?')
+  }
+  t.match(await said({ work: ask }), { difference: { at: 'word 1', was: 'progress', is: 'question "Other?"' } })
+  const two = (word: WorkWords): WorkGenerator =>
+    async function* () {
+      yield progress()
+      yield word
+    }
+  t.match(await said({ work: two(artifact('x')) }), {
+    difference: { was: `progress "${'a'.repeat(60)}…"`, is: 'artifact "x"' }
+  })
+  t.match(await said({ work: two(progress(long)) }), {
+    difference: { at: 'word 3', was: 'artifact', is: 'end of the work' }
+  })
+  // A rejection need not be an error.
+  t.match(await said({ work: () => Promise.reject('no') as Promise<void> }), { difference: { is: 'error "no"' } })
+  const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [text('large')] }
+  const { row, events } = said.record
+  const answered = {
+    ...said.record,
+    events: events.map(({ ordinal: _, ...event }) => event),
+    journal: [{ taskId: row.taskId, key: '1', value: { type: 'message.received', message } }]
+  }
+  t.match(await replayTask(agentOf({ work: async () => {} }), answered, QUICK), {
+    difference: { at: 'word 1', was: 'question' }
+  })
+  t.strictSame(await replayTask(agentOf({ work: ask }), answered, QUICK), { outcome: 'same' })
+  const waiting = {
+    ...answered,
+    journal: [{ taskId: row.taskId, key: 'needs/t2', value: { untilMs: Number.MAX_SAFE_INTEGER } }]
+  }
+  t.match(await replayTask(agentOf({ work: async () => {} }), waiting, QUICK), {
+    difference: { at: 'wait for task t2', is: 'end of the work' }
+  })
+  const needs: WorkFunction = async ({ completed }) => void (await completed('t2'))
+  t.strictSame(await replayTask(agentOf({ work: needs }), waiting, QUICK), { outcome: 'same' })
+})
+
+await t.test(
+  'a new patch is not taken, sleeps end in the order of their times, and a whole redacted result counts',
+  async t => {
+    const work: WorkFunction = async ({ ask, sleep, step, emit }) => {
+      await Promise.all([sleep(20), sleep(10)])
+      emit(progress('Awake.'))
+      await step('name', () => 'Ada')
+      await ask(inputRequired('Size?'))
+    }
+    const replay = await stored(t, { work }, life => life.pass(30))
+    const patched: WorkFunction = async given => {
+      if (given.patch('new')) given.emit(progress('new'))
+      await work(given)
+    }
+    t.strictSame(await replay({ work: patched }), { outcome: 'same' })
+    t.match(await replay({ work }, [`${replay.pointerOf('step/name/1')}/result`]), {
+      outcome: 'cannot say',
+      reason: /step name/
+    })
+  }
+)
+
+await t.test('a task that refers to others is not alone', async t => {
+  const life = lives(t, { work: order() })
+  const [first, second] = [await open(life.runtime), await open(life.runtime)]
+  for (const more of [
+    { referenceTaskIds: [first.id] },
+    { parts: [{ text: 'x', metadata: { taskId: second.id, artifactId: 'a' } }] }
+  ]) {
+    const { id, contextId = '' } = taskIn(
+      await life.runtime.sendMessage(say('go', { contextId: `of ${Object.keys(more).join()}`, ...more }))
+    )
+    const record = await readRecord(life.store, { ...anyone, contextId }, id)
+    if ('referenceTaskIds' in more) t.equal(record?.isAlone, false)
+  }
 })

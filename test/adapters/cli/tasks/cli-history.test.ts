@@ -1,5 +1,5 @@
 import '../../../fixtures/stores/needs-sqlite.ts'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parseHistory } from '../../../../adapters/testing/histories/history.ts'
@@ -86,7 +86,7 @@ await t.test('export writes a file for each open task that is chosen, also while
 })
 
 await t.test('export with wrong options says what to write', async t => {
-  const { cwd, exported, command } = await stored(t)
+  const { cwd, one, exported, command } = await stored(t)
   t.match(await exported('--redact'), { code: 2, stderr: /--redact is for --history DIR/ })
   t.match(await exported('--limit', '1'), { code: 2, stderr: /--limit is for --history DIR/ })
   t.match(await exported('--history', 'h', '--out', 'f'), { code: 2, stderr: /Leave out --out, --html and --svg/ })
@@ -100,6 +100,8 @@ await t.test('export with wrong options says what to write', async t => {
     code: 1,
     stderr: /file cannot be written: .*Give another folder with --history/
   })
+  mkdirSync(join(cwd, 'taken', `${one}-4.json`), { recursive: true })
+  t.match(await exported('--history', 'taken'), { code: 1, stderr: /-4\.json cannot be written/ })
 })
 
 await t.test('a task whose id is no name of a file has a digest in its name', async t => {
@@ -109,6 +111,12 @@ await t.test('a task whose id is no name of a file has a digest in its name', as
     await store.commit({ ...others, tasks: tasks.map(row => ({ ...row, snapshot: '{"format":1,"status":"active"}' })) })
   }
   t.match(await exported('--history', 'odd', '--principal', 'anna'), { code: 0, stderr: '2 tasks exported to odd.\n' })
+  const { tasks, ...others } = opening('damaged')
+  await store.commit({ ...others, tasks: tasks.map(row => ({ ...row, generation: 3, snapshot: '{"format":1}' })) })
+  t.match(await exported('--history', 'damaged', 'damaged'), {
+    code: 1,
+    stderr: /0 tasks exported to damaged, 1 left out/
+  })
   t.match(files('odd'), [/^_\.\._a_b-[\da-f]{12}-1\.json$/, /^_o{100}-[\da-f]{12}-1\.json$/])
 })
 
@@ -128,6 +136,7 @@ await t.test('test --histories says of each task whether it goes on, and fails i
     stdout: /diverges\n {2}word 1: it was question "Size\?", and is now end of the work\n/
   })
   writeFileSync(join(cwd, 'h', 'cut.json'), '{')
+  t.match(await replay('same.ts'), { code: 10, stdout: /2 histories: / })
   t.match(await replay('same.ts', '--tap'), {
     code: 10,
     stdout: /^TAP version 14\n1\.\.2\nok 1 - h\/.*-4\.json\nnot ok 2 - h\/cut\.json: unreadable: is not whole JSON/
