@@ -1,9 +1,8 @@
 import type { AnyStateMachine } from 'xstate'
-import { writtenChart } from '../../runtime/xstate/written-chart.ts'
 import { baseLine, BORDERS, LABEL_GAP, type PlacedText, TAG_PADDING, type TransitionLabel } from './elk-graph.ts'
 import { type ChartLayout, layoutOf, type Rectangle, type PlacedArrow, type PlacedState } from './layout.ts'
 import type { MergedChart } from './merged-chart.ts'
-import { type ChartOutline, outlineOfChart, type OutlineTransition } from './outline.ts'
+import { type ChartOutline, collapsedOutline, outlineOf, outlineOfChart, type OutlineTransition } from './outline.ts'
 import { CHART_STYLE, MARK_STYLE, type CutText } from './style.ts'
 import { element, formatDecimal, svgText } from './svg-element.ts'
 
@@ -11,10 +10,12 @@ import { element, formatDecimal, svgText } from './svg-element.ts'
  * Draws a chart as a self-contained SVG, with a light and a dark theme. Each state is a `<g data-state>` with its id,
  * and each transition a `<g data-transition>` with its name (`transitionName`). The classes `active`, `visited`,
  * `taken` and `uncovered` highlight them. Texts of the chart are escaped. The same chart gives the same drawing.
- * Rejects with TypeError without elkjs, an optional peer.
+ * `collapsed`: the ids of states that are drawn without the states in them (`collapsedOutline`). Rejects with TypeError
+ * without elkjs, an optional peer.
  */
-export async function drawChart(machine: AnyStateMachine): Promise<string> {
-  return drawMerged({ chart: writtenChart(machine), marks: new Map() })
+export async function drawChart(machine: AnyStateMachine, collapsed: readonly string[] = []): Promise<string> {
+  const outline = collapsedOutline(outlineOf(machine), new Set(collapsed))
+  return svgOf(outline, await layoutOf(outline), new Map())
 }
 
 /**
@@ -121,8 +122,14 @@ function dotOf({ x, y, width }: Rectangle): string {
 }
 
 function stateOf({ state, box, place, isGroup, isRegion }: PlacedState, marks: Marks): string {
-  const { id, type, history, description } = state
-  const classes = ['state', isGroup ? 'group' : 'leaf', type, ...(isRegion ? ['region'] : [])].join(' ')
+  const { id, type, history, description, hidden } = state
+  const classes = [
+    'state',
+    isGroup ? 'group' : 'leaf',
+    type,
+    ...(isRegion ? ['region'] : []),
+    ...(hidden === undefined ? [] : ['collapsed'])
+  ].join(' ')
   const title = element('title', {}, [svgText(description === undefined ? id : `${id}: ${description}`)])
   return element('g', { class: `${classes}${markClass(marks, id)}`, 'data-state': id }, [
     title,

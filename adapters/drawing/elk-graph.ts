@@ -268,8 +268,9 @@ function headingOf({ key, tags, description = '' }: OutlineState): { texts: Plac
   return { texts: [...texts, ...described], height: y + lines.length * TEXT_LINE + 11 }
 }
 
-function doingsOf({ entry, exit, invoke }: OutlineState): string[] {
+function doingsOf({ entry, exit, invoke, hidden }: OutlineState): string[] {
   return [
+    ...(hidden === undefined ? [] : [hidden === 1 ? '1 state is hidden' : `${hidden} states are hidden`]),
     ...(entry.length > 0 ? [`entry / ${entry.join(', ')}`] : []),
     ...(exit.length > 0 ? [`exit / ${exit.join(', ')}`] : []),
     ...invoke.map(actor => `invoke / ${actorText(actor)}`)

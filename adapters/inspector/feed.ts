@@ -294,6 +294,16 @@ export interface HeatAnswer {
   readonly error?: string
 }
 
+/** The answer to `draw`. */
+export interface DrawnChart {
+  readonly type: 'drawn'
+  readonly chart: ChartId
+  /** The collapsed states of the request. */
+  readonly collapsed: readonly string[]
+  /** As in `Chart`; empty if it cannot be drawn. */
+  readonly svg: string
+}
+
 /** The answer to `nodes`. */
 export interface Nodes {
   readonly type: 'nodes'
@@ -321,6 +331,7 @@ export type FromHub =
   | RecordedExample
   | Authorized
   | HeatAnswer
+  | DrawnChart
   | Nodes
 
 /* The messages from pages to the hub. Types only, so that code for the browser may import them. */
@@ -363,6 +374,14 @@ interface AskHeat {
   readonly type: 'heat'
 }
 
+/** Requests a drawing of a chart in which some states are drawn without the states in them. */
+interface AskDraw {
+  readonly type: 'draw'
+  readonly chart: ChartId
+  /** Ids of states; others are ignored. */
+  readonly collapsed: readonly string[]
+}
+
 /** Requests the nodes of the cluster, and the way of a task over them. */
 interface AskNodes {
   readonly type: 'nodes'
@@ -370,4 +389,4 @@ interface AskNodes {
 }
 
 /** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskNodes | Authorize
+export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskDraw | AskNodes | Authorize

@@ -252,6 +252,7 @@ export class Hub {
       listedAMinute: this.#options.listedAMinute,
       frames: this.#frames,
       before,
+      draw: this.#options.draw,
       pages: this.#pages,
       sinks: this.#sinks,
       removed: taskId => this.#crashes.delete(taskId),

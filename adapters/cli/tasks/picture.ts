@@ -50,9 +50,9 @@ const BUBBLE_WIDTH = TALK_WIDTH - 3 * MARGIN
 const MOST_LINES = 4
 
 /**
- * A task as a moving SVG: its chart with the lit state, and beside it what client and agent say. It repeats after at most
- * 40 seconds. A reader who wants no motion sees its end, and one who sees nothing has its description. Secrets are left
- * out as in logs.
+ * A task as a moving SVG: its chart with the lit state, and beside it what client and agent say. It repeats after at
+ * most 40 seconds. A reader who wants no motion sees its end, and one who sees nothing has its description. Secrets are
+ * left out as in logs.
  */
 export function taskPicture({ task, events, svg, steps }: Pictured): string {
   const moments = shortened(momentsOf(task, events, steps))

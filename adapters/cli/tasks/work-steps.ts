@@ -26,8 +26,8 @@ interface Entry {
 /**
  * The steps of a task in the chart of its work, rebuilt from its stored events: the states of the chart that are active
  * on each walk by which the status of the task changes as it did. The author's code does not run, so every guard may
- * hold. A task may fail, or be canceled or rejected, anywhere. What is not certain is not lit. A chart or a task that is
- * too large to follow gives no steps.
+ * hold. A task may fail, or be canceled or rejected, anywhere. What is not certain is not lit. A chart or a task that
+ * is too large to follow gives no steps.
  */
 export function workSteps(machine: AnyStateMachine, events: readonly TaskEvent[]): LitStep[] {
   const walk = new ChartWalk(partsOf(machine), () => true, MOST_CONFIGURATIONS)

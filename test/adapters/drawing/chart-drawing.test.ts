@@ -10,7 +10,7 @@ import {
   type PlacedState,
   type Rectangle
 } from '../../../adapters/drawing/layout.ts'
-import { outlineOf } from '../../../adapters/drawing/outline.ts'
+import { collapsedOutline, outlineOf } from '../../../adapters/drawing/outline.ts'
 import { eventName } from '../../../machines/xstate-names.ts'
 import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/state-nodes.ts'
 import { actionName, guardName, readActions, readGuard } from '../../../runtime/xstate/written-chart.ts'
@@ -177,13 +177,55 @@ await t.test('a label over a border and an arrow through a label are found', asy
 })
 
 await t.test('the texts of a group make room for an arrow that leads through them', async t => {
-  const machine = charts['sixty']
-  if (!machine) throw new Error('the chart exists')
-  const { states } = await layoutOf(outlineOf(machine))
-  const left = (id: string) => states.find(({ state }) => state.id === id)?.box.texts[0]?.x
-  t.equal(left('sixty.running.intake'), 12)
-  t.ok(Number(left('sixty.running.intake.busy')) > 12)
+  const layouts = await Promise.all(Object.values(charts).map(machine => layoutOf(outlineOf(machine))))
+  const groups = layouts.flatMap(({ states }) => states.filter(({ isGroup }) => isGroup))
+  const moved = groups.filter(({ box }) => Number(box.texts[0]?.x) > 12)
+  t.ok(moved.length > 0 && moved.length < groups.length / 2)
+  for (const { box, place } of moved) t.ok(box.texts.every(({ x, width }) => x + width + 12 <= place.width))
 })
+
+await t.test(
+  'a collapsed state is drawn without the states in it, and keeps what leads into and out of it',
+  async t => {
+    const outline = outlineOf(everything)
+    t.strictSame(collapsedOutline(outline, new Set()), outline)
+    t.strictSame(collapsedOutline(outline, new Set(['everything', 'end', 'nowhere'])), outline)
+    const { states, transitions } = collapsedOutline(
+      outline,
+      new Set(['everything.deep', 'everything.both.left', 'everything.both'])
+    )
+    t.strictSame(
+      states.map(({ key, type, hidden }) => [key, type, hidden]),
+      [
+        ['everything', 'compound', undefined],
+        ['begin', 'atomic', undefined],
+        ['both', 'atomic', 7],
+        ['aside', 'parallel', undefined],
+        ['x', 'atomic', undefined],
+        ['y', 'atomic', undefined],
+        ['deep', 'atomic', 6],
+        ['ended', 'final', undefined]
+      ]
+    )
+    const ends = (event: string) =>
+      transitions.flatMap(one => (one.event === event ? [[one.source, ...one.targets].join(' to ')] : []))
+    t.strictSame(
+      ends('look'),
+      ['everything to everything.deep'],
+      'an arrow to a hidden state leads to the collapsed one'
+    )
+    t.strictSame(ends('out'), ['everything.both to end'], 'and an arrow from one starts there')
+    t.strictSame(ends('next'), [], 'what stays within it is left out')
+    t.strictSame(ends('back'), [])
+    t.ok(ends('again').includes('everything.deep to everything.deep'), 'its own way back to itself stays')
+    const first = createMachine({ id: 'm', initial: 'a', states: { a: { initial: 'b', states: { b: {} } } } })
+    t.strictSame(collapsedOutline(outlineOf(first), new Set(['m.a'])).states[0]?.initial, ['m.a'])
+    const svg = await drawChart(everything, ['everything.deep', 'everything.both'])
+    t.match(svg, 'class="state leaf atomic collapsed" data-state="everything.deep"')
+    t.match(svg, '7 states are hidden')
+    t.match(await drawChart(first, ['m.a']), '1 state is hidden')
+  }
+)
 
 for (const [name, machine] of Object.entries(charts)) {
   await t.test(`the parts of the chart ${name} are nested, or beside one another`, async t => {

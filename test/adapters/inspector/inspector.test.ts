@@ -825,6 +825,23 @@ await t.test('the hub', async t => {
     }
   })
 
+  await t.test('draws a chart with collapsed states for a page, and nothing for an unknown chart', async t => {
+    const draw = async ({ id }: { readonly id: string }, collapsed: readonly string[] = []) =>
+      `${id}-${collapsed.join()}`
+    const reader = await (await inspected(t, { work: obedient }, { draw })).page()
+    await reader.frame('hello')
+    reader.ask({ type: 'draw', chart: 'task', collapsed: ['task.active', 'task.failed'] })
+    t.strictSame(await reader.frame('drawn'), {
+      type: 'drawn',
+      chart: 'task',
+      collapsed: ['task.active', 'task.failed'],
+      svg: 'task-task.active,task.failed'
+    })
+    reader.ask({ type: 'draw', chart: 'child:none', collapsed: [] })
+    await until(() => reader.all('drawn').length === 2)
+    t.equal(reader.all('drawn').at(-1)?.svg, '')
+  })
+
   await t.test('authorizes a task for a page, or gives the reason why not', async t => {
     const work = setupWork({ types: { events: {} as AuthorizationReceived } }).createMachine({
       initial: 'on',

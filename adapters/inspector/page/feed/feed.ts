@@ -1,5 +1,14 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, FromPage, HeatAnswer, Hello, Nodes, RecordedExample } from '../../feed.ts'
+import type {
+  Authorized,
+  DrawnChart,
+  FromHub,
+  FromPage,
+  HeatAnswer,
+  Hello,
+  Nodes,
+  RecordedExample
+} from '../../feed.ts'
 import type { ChartCoverage, Proving, TestProgress } from '../../test-result.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { setClock } from '../frame/time.ts'
@@ -37,6 +46,9 @@ export const proving = signal<Proving | undefined>(undefined)
 
 /** The transitions that tasks took, as of the last answer. */
 export const heat = signal<HeatAnswer | undefined>(undefined)
+
+/** The last drawing of a chart with collapsed states. */
+export const drawnChart = signal<DrawnChart | undefined>(undefined)
 
 /** The nodes of the cluster, as of the last answer. */
 export const nodes = signal<Nodes | undefined>(undefined)
@@ -143,6 +155,9 @@ function take(frame: FromHub): void {
     case 'heat':
       heat.value = frame
       return
+    case 'drawn':
+      drawnChart.value = frame
+      return
     case 'nodes':
       nodes.value = frame
       return
@@ -183,6 +198,7 @@ function greet(frame: Hello): void {
     coverage.value = undefined
     example.value = undefined
     heat.value = undefined
+    drawnChart.value = undefined
     nodes.value = undefined
   }
   watch(contextId.peek(), frame.instance)
