@@ -15,6 +15,7 @@ import { crossOrigin, preflight, requestRefusal } from '../http/handler.ts'
 import { bodyParameters } from '../http/parameters.ts'
 import { notAllowed } from '../http/rest.ts'
 import { streamAnswer } from '../http/streaming.ts'
+import { jsonPieces } from '../json-rpc/json-pieces.ts'
 import { traceParameters } from '../json-rpc/service-parameters.ts'
 import { type RunInput, readRunInput } from './run-input.ts'
 import { type AgentCalls, runEvents } from './run.ts'
@@ -77,6 +78,7 @@ export function agUiHandler(agent: Runtime | string, options: AgUiOptions = {}):
     throw new TypeError(`agUiHandler takes a runtime, or a URL such as 'https://agent.example/', not ${kindOf(agent)}.`)
   const gateway = servedRuntime(
     createRuntime({
+      /* c8 ignore next -- no task is opened here: the runtime only has the rules for requests */
       agent: defineAgent({ card: { name: 'AG-UI' }, work: () => undefined }),
       ...(hosts && { hosts }),
       ...(origins && { origins })
@@ -148,14 +150,15 @@ function endpointOf(
     }
   }
 
-  async function* runOf(
-    input: RunInput,
-    call: HttpCall,
-    signal: AbortSignal
-  ): AsyncGenerator<AgUiEvent, void, undefined> {
+  async function* runOf(input: RunInput, call: HttpCall, signal: AbortSignal): AsyncGenerator<object, void, undefined> {
     const calls = await open(call, signal)
     try {
-      yield* runEvents(input, calls, { questions, clock: settings.clock, signal })
+      const begin: AgUiEvent[] = []
+      for await (const event of runEvents(input, calls, { questions, clock: settings.clock, signal })) {
+        if (begin.length === 2) yield event
+        // The task comes with the start of its run, so that a large one is sent in pieces.
+        else if (begin.push(event) === 2) yield begin
+      }
     } finally {
       await calls.close?.()
     }
@@ -168,10 +171,19 @@ function endpointOf(
   return { isAt: pathname => find(pathname) !== undefined, answer }
 }
 
-/** How events become server-sent events. */
+/** What stands between the data of two events. */
+const BETWEEN = '\n\ndata: '
+
+/** How events become server-sent events: the first two together. */
 const ENCODING = {
-  encode: (event: object) => JSON.stringify(event),
-  encodeLarge: (event: object) => [JSON.stringify(event)],
+  encode: (item: object) =>
+    Array.isArray(item) ? item.map(event => JSON.stringify(event)).join(BETWEEN) : JSON.stringify(item),
+  *encodeLarge(item: object) {
+    for (const [i, event] of (item as readonly AgUiEvent[]).entries()) {
+      if (i > 0) yield BETWEEN
+      yield* jsonPieces(event)
+    }
+  },
   encodeError: (error: unknown) => {
     const { code, message } = shownError(error)
     return JSON.stringify({ type: 'RUN_ERROR', message, code } satisfies AgUiEvent)
@@ -180,14 +192,17 @@ const ENCODING = {
 
 /** The calls of a run to a runtime here. A message that is sent again is processed once. */
 function callsOfRuntime(runtime: ServedRuntime): OpenCalls {
-  const { telemetry } = runtime.settings
+  const { telemetry, capabilities } = runtime.settings
   return async (call, signal) => {
     const traced = telemetry ? traceParameters(telemetry, call.request.headers, 'AG-UI') : { binding: 'AG-UI' }
     const context: CallContext = { ...callContextOf(call, { signal, onGeneration: () => {} }), ...traced }
     const once = (own: AbortSignal): CallContext => ({ ...context, signal: own, extensions: [RELIABILITY_EXTENSION] })
     return {
-      send: (request, own) => runtime.sendMessage(request, once(own)),
-      stream: (request, own) => runtime.sendStreamingMessage(request, once(own)),
+      async *send(request, own) {
+        const configuration = { ...request.configuration, returnImmediately: true }
+        if (capabilities.streaming) yield* runtime.sendStreamingMessage(request, once(own))
+        else yield await runtime.sendMessage({ ...request, configuration }, once(own))
+      },
       subscribe: (id, own) => runtime.subscribeToTask({ id }, { ...context, signal: own }),
       getTask: request => runtime.getTask(request, context),
       listTasks: request => runtime.listTasks(request, context),
@@ -203,8 +218,8 @@ function callsOfUrl(url: string): OpenCalls {
     const headers = authorization === null ? {} : { authorization }
     const agent: AgentClient = await connect(url, { headers, bindings: BINDINGS })
     return {
-      send: (params, own) => agent.sendMessage(params, { signal: own }),
-      stream: (params, own) => agent.sendStreamingMessage(params, { signal: own }),
+      // The client sends it without a stream to an agent that does not stream.
+      send: (params, own) => agent.sendStreamingMessage(params, { signal: own }),
       subscribe: (id, own) => agent.subscribeToTask({ id }, { signal: own }),
       getTask: params => agent.getTask(params, { signal }),
       listTasks: params => agent.listTasks(params, { signal }),

@@ -51,8 +51,7 @@ const PLAIN_ID = /^[\w.~:@-]{1,128}$/
  * Reads the input of a run. Unknown members are ignored, and so are members that are null. Throws InvalidParams that
  * names the member that is wrong, and TooLarge.
  */
-export function readRunInput(body: unknown): RunInput {
-  if (!isObject(body)) throw new A2AError('InvalidParams', 'Invalid parameters: the body must be a RunAgentInput.')
+export function readRunInput(body: Members): RunInput {
   const threadId = textIn(body, 'threadId')
   const runId = textIn(body, 'runId')
   const messages = listIn(body, 'messages').map((message, i) => objectAt(message, `messages[${i}]`))

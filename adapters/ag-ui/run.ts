@@ -6,7 +6,6 @@ import type {
   Message,
   Part,
   SendMessageRequest,
-  SendMessageResponse,
   StreamResponse,
   Task
 } from '../../machines/protocol/objects.ts'
@@ -24,8 +23,8 @@ type Items = AsyncGenerator<StreamResponse, void, undefined>
 
 /** The operations of an agent that a run calls. `signal` ends the wait for an answer, never the task. */
 export interface AgentCalls {
-  send(request: SendMessageRequest, signal: AbortSignal): Promise<SendMessageResponse>
-  stream(request: SendMessageRequest, signal: AbortSignal): Items
+  /** Sends a message. The first item may be all: the task or the answer. */
+  send(request: SendMessageRequest, signal: AbortSignal): Items
   subscribe(taskId: string, signal: AbortSignal): Items
   getTask(request: GetTaskRequest): Promise<Task>
   listTasks(request: ListTasksRequest): Promise<ListTasksResponse>
@@ -134,7 +133,7 @@ class Run {
     try {
       if (thread) yield* this.#events.thread(thread)
       for await (const item of items) {
-        yield* this.#item(item)
+        yield* this.#events.of(item)
         if (this.#isOver(isAuthorized)) return
       }
       // The agent does not stream, or has ended its stream early.
@@ -149,11 +148,6 @@ class Run {
     } finally {
       clock.clearTimeout(timer)
     }
-  }
-
-  *#item(item: StreamResponse): Generator<AgUiEvent, void, undefined> {
-    if ('message' in item) yield* this.#events.reply(item.message)
-    else yield* this.#events.of(item)
   }
 
   #isOver(isAuthorized: boolean): boolean {
@@ -241,15 +235,10 @@ class Run {
     return { items: this.#taskAlone(id) }
   }
 
-  async #send(message: Message): Promise<Source> {
+  #send(message: Message): Promise<Source> {
     const { metadata } = this.#input
     const request: SendMessageRequest = { message, ...(metadata && { metadata }), configuration: { historyLength: 0 } }
-    try {
-      return await started(this.#agent.stream(request, this.#waiting.signal))
-    } catch (error) {
-      if (!isUnsupported(error)) throw error
-    }
-    return started(this.#sent({ ...request, configuration: { historyLength: 0, returnImmediately: true } }))
+    return started(this.#agent.send(request, this.#waiting.signal))
   }
 
   /** Follows a task that exists. One that has ended has no events. */
@@ -260,10 +249,6 @@ class Run {
       if (!isUnsupported(error)) throw error
     }
     return { items: this.#taskAlone(id) }
-  }
-
-  async *#sent(request: SendMessageRequest): Items {
-    yield await this.#agent.send(request, this.#waiting.signal)
   }
 
   async *#taskAlone(taskId: string): Items {

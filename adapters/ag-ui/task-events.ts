@@ -91,11 +91,16 @@ export class AgUiTask {
     return this.#folded
   }
 
-  /** The events for one item of a task's stream. */
+  /** The events for one item of a stream. */
   *of(item: StreamResponse): Generator<AgUiEvent, void, undefined> {
+    if ('message' in item) yield* this.#reply(item.message)
+    else yield* this.#taskItem(item)
+  }
+
+  *#taskItem(item: Exclude<StreamResponse, { message: Message }>): Generator<AgUiEvent, void, undefined> {
     const before = this.#shown
-    this.#folded = foldTask(this.#folded, item)
-    if (!this.#folded) return
+    // Only a message alone gives no task.
+    this.#folded = foldTask(this.#folded, item) as Task
     const task = shownTask(this.#folded)
     this.#shown = task
     if (before) {
@@ -118,7 +123,7 @@ export class AgUiTask {
   }
 
   /** An answer without a task: its text, and its offer. */
-  *reply(message: Message): Generator<AgUiEvent, void, undefined> {
+  *#reply(message: Message): Generator<AgUiEvent, void, undefined> {
     const { messageId, parts } = message
     const offer = offerIn(message)
     const words = wordsIn(parts.filter(part => !isOffer(part)))

@@ -42,8 +42,7 @@ const pageOf =
 /** An agent whose calls are refused, apart from these. */
 function agentWith(calls: Partial<AgentCalls>): AgentCalls {
   return {
-    send: () => Promise.reject(REFUSED),
-    stream: () => streamOf(REFUSED),
+    send: () => streamOf(REFUSED),
     subscribe: () => streamOf(REFUSED),
     getTask: () => Promise.reject(REFUSED),
     listTasks: pageOf(),
@@ -85,7 +84,7 @@ await t.test('a stream that ends early is gone on with by reading the task', asy
     runOf(
       SAYS,
       {
-        stream: () => streamOf({ task: taskIn('TASK_STATE_WORKING', {}, says('p', 'Brewing.')) }),
+        send: () => streamOf({ task: taskIn('TASK_STATE_WORKING', {}, says('p', 'Brewing.')) }),
         getTask: async () => {
           reads += 1
           return reads < 3
@@ -104,11 +103,11 @@ await t.test('a stream that ends early is gone on with by reading the task', asy
 })
 
 await t.test('a stream without anything, and events of another task, tell nothing', async t => {
-  t.match(await collect(runOf(SAYS, { stream: () => streamOf() })), [{ type: 'RUN_STARTED' }, { type: 'RUN_FINISHED' }])
+  t.match(await collect(runOf(SAYS, { send: () => streamOf() })), [{ type: 'RUN_STARTED' }, { type: 'RUN_FINISHED' }])
   const chunk = { artifactId: 'a', parts: [{ text: 'x' }] }
   const events = await collect(
     runOf(SAYS, {
-      stream: () =>
+      send: () =>
         streamOf(
           { task: taskIn('TASK_STATE_WORKING') },
           { artifactUpdate: { taskId: 'other', contextId: 't', artifact: chunk } },
@@ -125,7 +124,7 @@ await t.test('a stream without anything, and events of another task, tell nothin
 await t.test('the members of a task that A2A 1.1 adds are in the state', async t => {
   const events = await collect(
     runOf(SAYS, {
-      stream: () =>
+      send: () =>
         streamOf(
           { task: taskIn('TASK_STATE_WORKING', { generation: '2', metadata: { a: 1 }, timeline: [] }) },
           { task: taskIn('TASK_STATE_COMPLETED', { artifacts: [] }) }
@@ -133,7 +132,7 @@ await t.test('the members of a task that A2A 1.1 adds are in the state', async t
     })
   )
   t.match(events[1], { snapshot: { task: { generation: '2', metadata: { a: 1 } } } })
-  t.notOk('timeline' in ((events[1] as unknown as { snapshot: { task: object } }).snapshot.task as object))
+  t.notMatch(JSON.stringify(events[1]), /timeline/)
   t.match(events[2], {
     delta: [
       { op: 'replace', path: '/task/status' },
@@ -148,9 +147,9 @@ await t.test('an error before the first event refuses the run, and a later one e
   const overloaded = new A2AError('Overloaded')
   for (const calls of [
     { listTasks: () => Promise.reject(overloaded) },
-    { stream: () => streamOf(overloaded) },
-    { listTasks: pageOf(ASKS), stream: () => streamOf(overloaded) },
-    { listTasks: pageOf(ASKS), stream: () => streamOf(new Error('broken')) }
+    { send: () => streamOf(overloaded) },
+    { listTasks: pageOf(ASKS), send: () => streamOf(overloaded) },
+    { listTasks: pageOf(ASKS), send: () => streamOf(new Error('broken')) }
   ] satisfies Partial<AgentCalls>[])
     t.match(await rejection(collect(runOf(SAYS, calls))), { message: /./ })
   t.match(await rejection(collect(runOf({}, { listTasks: pageOf(ASKS), subscribe: () => streamOf(overloaded) }))), {
@@ -159,7 +158,7 @@ await t.test('an error before the first event refuses the run, and a later one e
   const seen: string[] = []
   const error = await rejection(
     (async () => {
-      const later = { stream: () => streamOf({ task: taskIn('TASK_STATE_WORKING') }, overloaded) }
+      const later = { send: () => streamOf({ task: taskIn('TASK_STATE_WORKING') }, overloaded) }
       for await (const { type } of runOf(SAYS, later)) seen.push(type)
     })()
   )
@@ -172,7 +171,7 @@ await t.test('an agent that lists no tasks has runs', async t => {
     const events = await collect(
       runOf(SAYS, {
         listTasks: () => Promise.reject(new A2AError(code)),
-        stream: () => streamOf({ message: says('a', 'Hello.') })
+        send: () => streamOf({ message: says('a', 'Hello.') })
       })
     )
     t.match(events.at(-1), { type: 'RUN_FINISHED' })
@@ -213,7 +212,7 @@ await t.test('an answer that the agent refuses is asked for again, or follows a 
   const done = taskIn('TASK_STATE_COMPLETED', {}, says('e', 'Done.'))
   const asking = { getTask: async () => ASKS, subscribe: () => streamOf({ task: ASKS }) }
   const refused = new A2AError('InvalidParams', 'That is no answer.')
-  t.match((await collect(runOf(resumes('task/q'), { ...asking, stream: () => streamOf(refused) }))).at(-1), {
+  t.match((await collect(runOf(resumes('task/q'), { ...asking, send: () => streamOf(refused) }))).at(-1), {
     outcome: { interrupts: [{ message: 'Not accepted: That is no answer.\n\nSure?' }] }
   })
   const moved = { getTask: async () => ASKS, subscribe: () => streamOf({ task: done }) }
@@ -231,6 +230,12 @@ await t.test('a cancel of a task that has ended shows its end, and another error
   const calls = { getTask: async () => done, cancelTask: () => Promise.reject(ended) }
   const cancel = { forwardedProps: { 'urn:taskchart:ag-ui:1': { cancel: 'task' } } }
   t.match((await collect(runOf(cancel, calls))).at(-1), { outcome: { type: 'success' } })
+  const states: TaskState[] = ['TASK_STATE_WORKING', 'TASK_STATE_WORKING', 'TASK_STATE_CANCELED']
+  const later = {
+    getTask: async () => taskIn(states.shift() ?? 'TASK_STATE_CANCELED'),
+    cancelTask: async () => undefined
+  }
+  t.strictSame((await collect(runOf(cancel, later))).at(-1), { type: 'RUN_FINISHED', threadId: 't', runId: 'r' })
   t.match(
     await rejection(collect(runOf(cancel, { ...calls, cancelTask: () => Promise.reject(new A2AError('Forbidden')) }))),
     { code: 'Forbidden' }
@@ -266,7 +271,7 @@ await t.test('an error while a run waits for an authorization is one', async t =
 await t.test('an offer without words says its terms', async t => {
   const offer = { offerId: 'o', round: 1, terms: { euros: 100 }, expiresAt: '2026-01-01T00:00:00.000Z' }
   const message: Message = { messageId: 'a', role: 'ROLE_AGENT', parts: [offerPart(offer)] }
-  const events = await collect(runOf(SAYS, { stream: () => streamOf({ message }) }))
+  const events = await collect(runOf(SAYS, { send: () => streamOf({ message }) }))
   t.match(events, [
     { type: 'RUN_STARTED' },
     { type: 'TEXT_MESSAGE_START', messageId: 'a' },

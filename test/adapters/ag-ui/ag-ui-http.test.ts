@@ -5,6 +5,7 @@ import type { Handler } from '../../../adapters/entry/connection.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import {
+  artifact,
   createRuntime,
   defineAgent,
   inputRequired,
@@ -116,7 +117,7 @@ await t.test('bad input is answered with what is wrong and where, and changes no
     ['too much context', { context: ['x'.repeat(70_000)] }, 413, /65536 bytes/]
   ]
   for (const [what, given, status, reason] of bad) {
-    const answer = await ask('body' in given ? (given as Init) : { body: body(given) })
+    const answer = await ask('body' in given ? given : { body: body(given) })
     t.match(answer, { status, text: reason }, what)
     t.notMatch(answer.text, /node_modules|\.ts:\d/)
   }
@@ -314,6 +315,62 @@ await t.test('an agent at a URL gets the authorization of the request, and only 
   const refused = await askOf(agUiHandler(lure.url))({ body: body(), headers: tokenOf('a') })
   t.match(refused, { status: 403 })
   t.equal(elsewhere.asked.length, 0)
+})
+
+await t.test('an agent at a URL that does not stream is read', async t => {
+  const agent = defineAgent({ card: { name: 'Barista' }, work: sized, capabilities: { streaming: false } })
+  const runtime = createRuntime({ agent })
+  const served = await serve(runtime, { port: 0 })
+  t.teardown(async () => {
+    await served.close()
+    await runtime.close()
+  })
+  const page = openThread('AG-UI 1.0', agUiHandler(served.url))
+  await page.say('a coffee')
+  t.match(page.interrupts, [{ message: 'Which size?' }])
+})
+
+await t.test('an agent at a URL that refuses to stream is asked once more, without', async t => {
+  const agent = await httpAgent(t)
+  const message = { messageId: 'a', role: 'ROLE_AGENT', contextId: 't', parts: [{ text: 'Hello.' }] }
+  agent.script(({ id, method }, response) => {
+    const answer = method === 'SendMessage' ? { result: { message } } : { error: { code: -32004, message: 'No.' } }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
+  })
+  const page = openThread('AG-UI 1.0', agUiHandler(agent.url))
+  await page.say('hi')
+  t.strictSame(textsOf(page), ['Hello.'])
+})
+
+await t.test('a large task is sent in pieces, and its memory is free after a refusal', async t => {
+  const agent = defineAgent({
+    card: { name: 'Poet' },
+    async *work() {
+      yield artifact({ artifactId: 'poem', parts: [{ raw: 'AAAA'.repeat(500_000) }] }, { lastChunk: true })
+      yield* inputRequired('Another one?')
+    }
+  })
+  let mayAnswer = true
+  const authorize = ({ operation }: { readonly operation: string }) => mayAnswer || operation !== 'sendStreamingMessage'
+  const runtime = createRuntime({ agent, authenticate: bearer, authorize })
+  const served = await serve(runtime, { port: 0, agui: true })
+  t.teardown(async () => {
+    await served.close()
+    await runtime.close()
+  })
+  const page = openThread('AG-UI 1.0', undefined, { url: served.agUiUrl ?? '', headers: tokenOf('a') })
+  await page.say('a poem')
+  mayAnswer = false
+  for (let i = 0; i < 3; i += 1) t.match(await page.answer('yes'), { error: { message: /^HTTP 403/ } })
+  const other = openThread('AG-UI 1.0', undefined, {
+    url: served.agUiUrl ?? '',
+    headers: tokenOf('a'),
+    threadId: String(page.state.task?.['contextId'])
+  })
+  await other.run()
+  t.strictSame(other.state.task, page.state.task)
+  t.match(other.interrupts, [{ message: 'Another one?' }])
 })
 
 await t.test('a handler before an agent at a URL has hosts and origins of its own', async t => {

@@ -37,9 +37,13 @@ function noting(events: StreamResponse[], tasks: Task[]): (runtime: ServedRuntim
 }
 
 /** The task as GetTask gives it without history, to a client without extensions. */
-function withoutHistory({ history: _, metadata = {}, ...task }: Task): object {
-  const { [RELIABILITY_EXTENSION]: __, ...others } = metadata
-  return Object.keys(others).length > 0 ? { ...task, metadata: others } : task
+function withoutHistory(task: Task): object {
+  const members = Object.entries(task).filter(([member]) => member !== 'history' && member !== 'metadata')
+  const metadata = Object.entries(task.metadata ?? {}).filter(([key]) => key !== RELIABILITY_EXTENSION)
+  return {
+    ...Object.fromEntries(members),
+    ...(metadata.length > 0 && { metadata: Object.fromEntries(metadata) })
+  }
 }
 
 for (const [name, agent, options] of CHARTS) {

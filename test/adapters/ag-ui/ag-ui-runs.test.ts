@@ -271,13 +271,14 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     const { page: open } = serve({
       async *work() {
         yield* inputRequired('Sure?')
-        return failed({ parts: [data({ code: 5 })] })
+        return failed({ parts: [{ raw: 'aGk=' }] })
       }
     })
     const page = open()
     await page.say('go')
     const run = await page.answer('yes')
     t.strictSame(typesOf(run).slice(-3), ['RUN_FINISHED', 'RUN_STARTED', 'RUN_ERROR'])
+    t.match(run.events.at(-1), { message: 'The task was failed.' })
     t.strictSame(page.interrupts, [])
     t.equal((await page.say('again')).error, undefined)
   },
@@ -495,7 +496,7 @@ for (const client of AG_UI_CLIENTS)
     t.match(await page.run(move({ decline: { offerId: 'x' }, accept: { offerId: 'x' } })), {
       error: { message: /400/ }
     })
-    await page.run(move({ propose: { terms: { ...offers()[0]?.terms, euros: 50 } } }))
+    await page.say('Fifty?', move({ propose: { terms: { ...offers()[0]?.terms, euros: 50 } } }))
     const { offerId } = offers().at(-1) ?? { offerId: '' }
     const other = openThread(client, handler, { threadId: 'haggling', messages: page.messages })
     await Promise.all([page.run(move({ accept: { offerId } })), other.run(move({ accept: { offerId } }))])
