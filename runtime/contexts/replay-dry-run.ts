@@ -21,7 +21,7 @@ import { WorkRun } from '../work/work-run.ts'
 /**
  * Outcome of a dry run of a stored function or generator. `replays`: it comes to where the task is, with the words
  * that are stored. `otherwise`: it goes on, and differs. `diverges`: its task would fail. `unknown`: it cannot be
- * tried.
+ * tried, or comes to a new step before where the task is, so that it depends on what follows.
  */
 export interface ReplayVerdict {
   readonly outcome: 'replays' | 'otherwise' | 'diverges' | 'unknown'
@@ -241,27 +241,26 @@ class Trial {
   verdict(run: WorkRun): ReplayVerdict {
     if (this.#refusal !== undefined) return { outcome: 'unknown', reason: this.#refusal }
     if (this.#failure) return this.#diverged(this.#failure.error)
+    const now = this.#hasEnded ? 'it ends' : run.isWaiting ? 'it asks' : `it waits for ${this.#waits.join(' and ')}`
+    const [step] = this.#record.unusedSteps(this.steps)
+    const missing = this.#record.firstAfter(this.ordinal)
+    // If it has not come to where it was, it goes on with the record after that, and may differ there.
+    const outcome = this.#hasEnded ? 'otherwise' : 'unknown'
+    if (step !== undefined) {
+      const name = `step ${stepName(step)}`
+      return {
+        outcome,
+        reason: `it does not ask for ${name}, whose result is stored: ${now}`,
+        before: name,
+        after: now
+      }
+    }
+    if (missing !== undefined) {
+      const before = deedText(this.#record.deeds.get(missing) as Deed)
+      return { outcome, reason: `it does not come to word ${missing} yet: ${now}`, word: missing, before, after: now }
+    }
     const differs = this.#difference()
     if (differs) return differs
-    const unused = this.#record.unusedSteps(this.steps)
-    const now = this.#hasEnded ? 'it ends' : run.isWaiting ? 'it asks' : `it waits for ${this.#waits.join(' and ')}`
-    const [step] = unused
-    if (step !== undefined)
-      return {
-        outcome: 'otherwise',
-        reason: `it does not ask for step ${stepName(step)}, whose result is stored: ${now}`,
-        before: `step ${stepName(step)}`,
-        after: now
-      }
-    const missing = this.#record.firstAfter(this.ordinal)
-    if (missing !== undefined)
-      return {
-        outcome: 'otherwise',
-        reason: `it does not come to word ${missing} yet: ${now}`,
-        word: missing,
-        before: deedText(this.#record.deeds.get(missing) as Deed),
-        after: now
-      }
     return { outcome: 'replays', reason: `it comes to where it is, after word ${this.ordinal}: ${now}` }
   }
 

@@ -199,9 +199,9 @@ await t.test('a function runs with the journal of each task, and the word at whi
       "step('cost'",
       11,
       [
-        { verdict: 'otherwise', before: 'step price', after: 'it waits for step cost' },
+        { verdict: 'depends', before: 'step price', after: 'it waits for step cost' },
         {
-          verdict: 'otherwise',
+          verdict: 'depends',
           reasons: [/does not ask for step price, whose result is stored: it waits for step cost/]
         }
       ]
@@ -212,8 +212,8 @@ await t.test('a function runs with the journal of each task, and the word at whi
       "await step('more', () => { throw new Error('a step of a trial') })\n  await ask(inputRequired('How many?'))",
       11,
       [
-        { verdict: 'otherwise', word: 3, before: 'question "How many?"', after: 'it waits for step more' },
-        { verdict: 'otherwise', word: 3 }
+        { verdict: 'depends', word: 3, before: 'question "How many?"', after: 'it waits for step more' },
+        { verdict: 'depends', word: 3 }
       ]
     ],
     [
@@ -272,7 +272,7 @@ await t.test('a function runs with the journal of each task, and the word at whi
     t.match(linesOf(found.stdout), verdicts, name)
   }
   const text = (await diff(FUNCTION.replace("step('price'", "step('cost'"))).stdout
-  t.match(text, /a function +otherwise +it does not ask for step price, .*\n +2 tasks: /)
+  t.match(text, /a function +depends +it does not ask for step price, .*\n +2 tasks: /)
   t.strictSame(await runtime.listTasks({}), before, 'nothing was written')
 })
 
