@@ -8,7 +8,8 @@ export { toolsOf } from './authoring/work-arguments.ts'
 export { ANSWERS, hears, mayAskTwice, withQuestionGuards } from './authoring/question-guards.ts'
 export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
 export { replayWork, type ReplayVerdict } from './contexts/replay-dry-run.ts'
-export { dryRunRestore } from './contexts/restore-dry-run.ts'
+export { countOpenTasks, dryRunRestore, openTasks, tryRestore } from './contexts/restore-dry-run.ts'
+export { readRecord, replayTask } from './contexts/task-replay.ts'
 export {
   type AgentOutline,
   CODE_OPTIONS,
@@ -25,12 +26,14 @@ export {
   type ChartParts,
   type CodePart,
   type Decisive,
+  type ModuleReads,
   nameOf,
   partsOf,
   pathOf,
   type StateParts
 } from './definitions/chart-parts.ts'
 export { joinedTokens, mentionedNames, plainSource, RESERVED, type Token, tokensOf } from './definitions/source-text.ts'
+export { type Names, namesSince } from './snapshots/renames.ts'
 export { opinionOf } from './negotiation/bargaining.ts'
 export { checkedTerms } from './negotiation/negotiation.ts'
 export { memoryStore } from './store/memory/memory-store.ts'
@@ -46,6 +49,7 @@ export {
 } from './work/chart-question.ts'
 export { runOf } from './work/function-work.ts'
 export { patchIn } from './work/journal.ts'
+export { pointerPart } from './work/redacted-values.ts'
 export { replaceSchedule, startRestored, takeId } from './xstate/actor-system.ts'
 export { type GuardFunction, withReplacedGuards } from './xstate/guarded-chart.ts'
 export { createActor, emit, promiseLogic } from './xstate/library.ts'
@@ -56,7 +60,8 @@ export { chartVersion, FROM_START, UNKNOWN } from './xstate/transition-counter.t
 export type { MessagePolicy } from './agent/policies.ts'
 export type { ReceivedMessage, WorkEnd, WorkStepArguments } from './authoring/work-arguments.ts'
 export type { ActorHost } from './commits/actor-host.ts'
-export type { Outlook, RestoreVerdict } from './contexts/restore-dry-run.ts'
+export type { Outlook, RestoreOutlook, RestoreVerdict, TriedRestore } from './contexts/restore-dry-run.ts'
+export type { RecordedTask, ReplayOutcome, TaskReplay } from './contexts/task-replay.ts'
 export type { SavedTask } from './snapshots/snapshot-text.ts'
 export type { AnswerValidation } from './work/chart-question.ts'
 export type { ChartEffect } from './xstate/effects.ts'

@@ -111,7 +111,7 @@ function linesThrough(points: PlacedArrow['points'], more = '', label?: Rectangl
 
 function labelAt({ lines, width, height }: TransitionLabel, centre: number, y: number): string[] {
   const texts = lines.map((line, i) =>
-    textElement(line, { class: i === 0 ? 'occasion' : 'does', x: centre, y: y + baseLine(i), 'text-anchor': 'middle' })
+    textElement(line, { class: line.kind, x: centre, y: y + baseLine(i), 'text-anchor': 'middle' })
   )
   return [element('rect', { class: 'label', x: centre - width / 2, y, width, height, rx: 6 }), ...texts]
 }
@@ -144,7 +144,13 @@ function boxOf(isFinal: boolean, place: Rectangle, { texts, divider }: PlacedSta
             d: `M${formatDecimal(x)} ${formatDecimal(y + divider)}h${formatDecimal(width)}`
           })
         ]),
-    ...texts.map(text => textOf(text, place, marks))
+    ...texts.filter(({ transition }) => transition === undefined).map(text => textOf(text, place)),
+    ...[...new Set(texts.flatMap(({ transition }) => transition ?? []))].map(transition =>
+      element('g', { class: `stays${markClass(marks, transition.name)}`, 'data-transition': transition.name }, [
+        titleOf(transition),
+        ...texts.filter(text => text.transition === transition).map(text => textOf(text, place))
+      ])
+    )
   ]
 }
 
@@ -156,23 +162,14 @@ function historyOf({ x, y, width }: Rectangle, isDeep: boolean): string[] {
   ]
 }
 
-function textOf(text: PlacedText, { x, y }: Rectangle, marks: Marks): string {
+function textOf(text: PlacedText, { x, y }: Rectangle): string {
   const [left, base] = [x + text.x, y + text.y]
-  if (text.kind === 'tag') {
-    const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
-    return (
-      element('rect', { class: 'chip', ...chip }) +
-      textElement(text, { class: 'tag', x: left + text.width / 2, y: base, 'text-anchor': 'middle' })
-    )
-  }
-  const drawn = textElement(text, { class: text.kind, x: left, y: base })
-  return text.transition
-    ? element(
-        'g',
-        { class: `stays${markClass(marks, text.transition.name)}`, 'data-transition': text.transition.name },
-        [titleOf(text.transition), drawn]
-      )
-    : drawn
+  if (text.kind !== 'tag') return textElement(text, { class: text.kind, x: left, y: base })
+  const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
+  return (
+    element('rect', { class: 'chip', ...chip }) +
+    textElement(text, { class: 'tag', x: left + text.width / 2, y: base, 'text-anchor': 'middle' })
+  )
 }
 
 /** A text element. A truncated text has the original as its title. */

@@ -7,7 +7,8 @@ import type { ChangedCode, ConfigurationVerdict } from '../../testing/diff/verdi
 import { statePaths } from '../test/prove.ts'
 import { jsonLine, oneLine, styleText, type Style } from '../text/terminal.ts'
 
-const COLOURS: Readonly<Record<StoredVerdict, Style>> = {
+/** The colours of verdicts. */
+export const VERDICT_COLOURS: Readonly<Record<StoredVerdict, Style>> = {
   same: 'green',
   otherwise: 'yellow',
   'other answer': 'yellow',
@@ -84,7 +85,7 @@ function verdictLine(
   width: number
 ): string {
   const [first = '', ...others] = details.map(oneLine)
-  const mark = styleText(hasColours, COLOURS[verdict], verdict.padEnd(VERDICT_WIDTH))
+  const mark = styleText(hasColours, VERDICT_COLOURS[verdict], verdict.padEnd(VERDICT_WIDTH))
   const indent = ' '.repeat(2 + width + 2 + VERDICT_WIDTH + 2)
   return [`  ${name.padEnd(width)}  ${mark}  ${first}`.trimEnd(), ...others.map(line => `${indent}${line}`)].join('\n')
 }

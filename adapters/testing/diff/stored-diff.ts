@@ -8,7 +8,7 @@ import {
   parseOutline,
   type ReplayVerdict,
   replayWork,
-  type RestoreVerdict,
+  type RestoreOutlook,
   type SavedTask
 } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
@@ -145,7 +145,7 @@ class Comparison {
   readonly #after: AgentSide
   readonly #clock: Pick<Clock, 'now'>
   readonly #found = new Map<string, Found>()
-  readonly #restores = new Map<string, RestoreVerdict>()
+  readonly #restores = new Map<string, RestoreOutlook>()
 
   constructor(reader: StoreReader, after: AgentSide, clock: Pick<Clock, 'now'>) {
     this.#reader = reader
@@ -236,10 +236,11 @@ class Comparison {
     task: OpenTask & { readonly snapshot: string },
     { version }: SavedTask,
     work: PersistedSnapshot | undefined
-  ): RestoreVerdict {
+  ): RestoreOutlook {
     const { agent } = this.#after
     const restore = () => dryRunRestore(agent, { ...task, generation: 0 })
-    const isConverted = agent.migrate && version !== agent.version && agent.earlier?.[version ?? ''] === undefined
+    const converts = agent.migrate !== undefined || agent.renamed !== undefined
+    const isConverted = converts && version !== agent.version && agent.earlier?.[version ?? ''] === undefined
     if (isConverted && work !== undefined) return restore()
     const signature = JSON.stringify([version, task.wakeAtMs === 0, work && restoredParts(work)])
     const known = this.#restores.get(signature)

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { fromCallback, fromPromise } from 'xstate'
-import { dryRunRestore, type RestoreVerdict } from '../../../runtime/contexts/restore-dry-run.ts'
+import { dryRunRestore, type RestoreOutlook } from '../../../runtime/contexts/restore-dry-run.ts'
 import { defineAgent, setupWork, type AgentDefinition } from '../../../runtime/index.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { open, rest, say, taskIn } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -23,10 +23,10 @@ const chart = (...names: string[]) =>
   })
 
 /** What would become of the tasks of a life with another agent. */
-async function outlook(life: Lives, now: Omit<AgentDefinition, 'card'>): Promise<Record<string, RestoreVerdict>> {
+async function outlook(life: Lives, now: Omit<AgentDefinition, 'card'>): Promise<Record<string, RestoreOutlook>> {
   const agent = defineAgent({ card: { name: 'Test' }, ...now })
   const { tasks } = await life.store.listTasks(anyone, { limit: 500, historyLength: 0, artifacts: false })
-  const found: Record<string, RestoreVerdict> = {}
+  const found: Record<string, RestoreOutlook> = {}
   for (const { task } of tasks) {
     const stored = await life.store.loadContext({ ...anyone, contextId: task.contextId })
     const row = stored?.tasks.find(({ taskId }) => taskId === task.id)

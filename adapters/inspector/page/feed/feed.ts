@@ -1,5 +1,5 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, FromPage, HeatAnswer, Hello, Nodes } from '../../feed.ts'
+import type { Authorized, FromHub, FromPage, HeatAnswer, Hello, Nodes, RecordedExample } from '../../feed.ts'
 import type { ChartCoverage, Proving, TestProgress } from '../../test-result.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { setClock } from '../frame/time.ts'
@@ -25,6 +25,9 @@ export const hello = signal<Hello | undefined>(undefined)
 
 /** The coverage of the last `taskchart test`. */
 export const coverage = signal<ChartCoverage | undefined>(undefined)
+
+/** The recorded run of the agent's first example. */
+export const example = signal<RecordedExample | undefined>(undefined)
 
 /** The progress of the tests that a page asked for, or how they ended. */
 export const testing = signal<TestProgress | undefined>(undefined)
@@ -128,6 +131,9 @@ function take(frame: FromHub): void {
     case 'coverage':
       coverage.value = frame
       return
+    case 'example':
+      example.value = frame
+      return
     case 'testing':
       testing.value = frame
       return
@@ -175,6 +181,7 @@ function greet(frame: Hello): void {
     forgetWatched()
     forgetFrames()
     coverage.value = undefined
+    example.value = undefined
     heat.value = undefined
     nodes.value = undefined
   }

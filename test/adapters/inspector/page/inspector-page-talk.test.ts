@@ -279,6 +279,8 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     /** The parts, each with the place of hostile text, and a click that shows more of it. */
     const parts: readonly (readonly [part: string, place: string, click?: string])[] = [
       ['talk', '.talk'],
+      ['story', '.talk'],
+      ['story', '.story-now'],
       ['chart', '.trail li >> nth=1'],
       ['sequence', '.detail', '.sequence-panel [role=option]'],
       ['timeline', '.timeline > .rows'],
@@ -313,7 +315,7 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
       )
       t.equal(
         await page.locator('#composer').count(),
-        part === 'talk' ? 1 : 0,
+        part === 'talk' || part === 'story' ? 1 : 0,
         `${part} has no element that takes the place of another`
       )
       t.same(await page.evaluate(BEYOND), [], `${part} stays in the window`)
@@ -397,7 +399,7 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
       rows: [{ contextId: 'c-2', owner: { tenant: '', principal: '' }, title: 'another', openedMs: 2, changedMs: 2 }]
     })
     await page.waitForSelector('.tasks [role=option] >> nth=1')
-    for (const part of ['chart', 'sequence', 'timeline', 'frames', 'paths', 'talk']) {
+    for (const part of ['story', 'chart', 'sequence', 'timeline', 'frames', 'paths', 'talk']) {
       await page.click(`#tab-${part}`)
       t.same(await violations(page), [], part)
     }
