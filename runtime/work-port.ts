@@ -1,12 +1,13 @@
 /**
  * What adapters use of agents' work beside the public words: the steps of a chart, its questions, its run and its
- * stored form, and the store in memory. Tests of charts, drawings, delegation and `taskchart replay` are made of it.
+ * stored form, and the store in memory. Tests of charts, drawings, delegation and `taskchart diff` are made of it.
  */
 export { namedArtifacts } from './authoring/words.ts'
 export { publishedSchema } from './authoring/input-schema.ts'
 export { toolsOf } from './authoring/work-arguments.ts'
 export { ANSWERS, hears, mayAskTwice, withQuestionGuards } from './authoring/question-guards.ts'
 export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
+export { replayWork, type ReplayVerdict } from './contexts/replay-dry-run.ts'
 export { dryRunRestore } from './contexts/restore-dry-run.ts'
 export { readRecord, replayTask } from './contexts/task-replay.ts'
 export { tryRestore, type TriedRestore } from './contexts/tried-restore.ts'
@@ -60,7 +61,7 @@ export { chartVersion, FROM_START, UNKNOWN } from './xstate/transition-counter.t
 export type { MessagePolicy } from './agent/policies.ts'
 export type { ReceivedMessage, WorkEnd, WorkStepArguments } from './authoring/work-arguments.ts'
 export type { ActorHost } from './commits/actor-host.ts'
-export type { Outlook, RestoreVerdict } from './contexts/restore-dry-run.ts'
+export type { RestoreOutlook } from './contexts/restore-dry-run.ts'
 export type { RecordedTask, ReplayOutcome, TaskReplay } from './contexts/task-replay.ts'
 export type { SavedTask } from './snapshots/snapshot-text.ts'
 export type { AnswerValidation } from './work/chart-question.ts'

@@ -521,7 +521,7 @@ await t.test('the command line loads a command when it runs it', async t => {
     .filter(({ path }) => path === 'adapters/cli/commands.ts')
     .flatMap(file => loadsOf(file, ['later']))
     .map(name => normalize(join('adapters/cli', name)))
-  t.equal(commands.length, 21)
+  t.equal(commands.length, 20)
   t.strictSame(
     commands.filter(path => atOnce.includes(path) || !later.includes(path)),
     []

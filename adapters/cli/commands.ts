@@ -74,11 +74,6 @@ export const COMMANDS: readonly CommandEntry[] = [
     computes: true
   },
   {
-    name: 'replay',
-    summary: 'check whether an agent can continue its stored tasks',
-    load: async () => (await import('./test/replay.ts')).replayCommand
-  },
-  {
     name: 'paths',
     summary: "show every path through an agent's chart",
     load: async () => (await import('./test/paths.ts')).pathsCommand,

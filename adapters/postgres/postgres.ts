@@ -105,6 +105,10 @@ export async function readPostgres(
   return {
     ...reads,
     readDefinition: readDefinitionIn(reads),
+    openTasks: (limit, after) =>
+      queue.read('', session =>
+        new PostgresReads(session, ({ message }) => logger.error(message, { database: name })).openTasks(limit, after)
+      ),
     scopes: () => queue.read('', session => new PostgresReads(session, () => {}).scopes()),
     close: () => (closed ??= queue.close().then(end))
   }

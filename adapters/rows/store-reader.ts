@@ -1,5 +1,6 @@
+import type { TaskState } from '../../machines/protocol/states.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
-import type { Store } from '../../runtime/store/store.ts'
+import type { ContextKey, Store } from '../../runtime/store/store.ts'
 import { userName } from './write-queue.ts'
 
 const READS = [
@@ -28,10 +29,32 @@ export type ReadName = (typeof READS)[number]
 /** The reads of a store in a file or database. */
 export type StoreReads = Required<Pick<Store, ReadName>>
 
+/** A task that has not ended, as a reader of a whole store gets it. */
+export interface OpenTask extends ContextKey {
+  readonly taskId: string
+  readonly state: TaskState
+  /** See `TaskRow`. */
+  readonly wakeAtMs?: number
+  /** Missing if it is damaged, which is reported. */
+  readonly snapshot?: string
+}
+
+/** Open tasks of all scopes: a portion of all. */
+export interface OpenTasks {
+  readonly tasks: readonly OpenTask[]
+  /** Where the next portion begins; missing in the last one. */
+  readonly next?: string
+}
+
 /** The reads of a store, and its scopes. */
 export type StoreReader = StoreReads & {
   /** The definition of an agent by its digest. */
   readDefinition(digest: string): Promise<string | undefined>
+  /**
+   * Open tasks of all scopes, the first opened first, in portions of `limit`; `after` is '' or the `next` of the last
+   * portion.
+   */
+  openTasks(limit: number, after: string): Promise<OpenTasks>
   /** Every tenant and principal that has data. */
   scopes(): Promise<Scope[]>
   /** May be called twice. Later calls of other methods reject. */

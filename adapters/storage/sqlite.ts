@@ -12,7 +12,7 @@ import type { Store } from '../../runtime/store/store.ts'
 import { receivedTask, rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce, type StorageError } from '../rows/damage.ts'
 import { definitionsIn, readDefinitionIn } from '../rows/definition-rows.ts'
-import { readsBy, quotaUserOf, type ReadName, type StoreReader } from '../rows/store-reader.ts'
+import { readsBy, quotaUserOf, type OpenTasks, type ReadName, type StoreReader } from '../rows/store-reader.ts'
 import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './file/open-file.ts'
 import { SqliteReads } from './read/reads.ts'
@@ -130,7 +130,7 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
     }
   })
   let isOpen = true
-  const read = async (name: ReadName | 'scopes', args: readonly unknown[]): Promise<unknown> => {
+  const read = async (name: ReadName | 'scopes' | 'openTasks', args: readonly unknown[]): Promise<unknown> => {
     if (!isOpen) throw new TypeError('The store is closed.')
     return (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])
   }
@@ -138,6 +138,7 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
   return {
     ...all,
     readDefinition: readDefinitionIn(all),
+    openTasks: async (limit, after) => read('openTasks', [limit, after]) as Promise<OpenTasks>,
     scopes: async () => read('scopes', []) as Promise<Scope[]>,
     close: async () => {
       if (isOpen) database.close()

@@ -1,14 +1,12 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
-import type { TaskState } from '../../machines/protocol/states.ts'
 import { failureReasonOf } from '../../machines/task.machine.ts'
 import { defaultLimits } from '../access/limits.ts'
 import { liveBytes } from '../access/shares.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
-import { loadContext, restoredTask } from '../snapshots/restored-task.ts'
-import { checkFormat, restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
-import type { Scope } from '../store/rows.ts'
-import type { ContextKey, Store, StoredContext, TaskPage, TaskCursor } from '../store/store.ts'
+import { restoredTask } from '../snapshots/restored-task.ts'
+import { restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
+import type { TaskRow } from '../store/store.ts'
 import { createActor } from '../xstate/library.ts'
 import { NOT_RESTARTED } from './errors.ts'
 
@@ -18,93 +16,32 @@ import { NOT_RESTARTED } from './errors.ts'
  */
 export type Outlook = 'ok' | 'migrates' | 'runs again' | 'fails'
 
-/** Outcome for one stored task with the present agent. */
-export interface RestoreVerdict extends ContextKey {
-  readonly taskId: string
-  readonly state: TaskState
+/** Outcome of a restore with the present agent, and why it fails; only if it does. */
+export interface RestoreOutlook {
   readonly outlook: Outlook
-  /** Why it fails; only if `outlook` is `fails`. */
   readonly reason?: string
-  /** The version of the agent that stored it, if any. */
-  readonly storedVersion?: string
 }
 
-/** The states of tasks that have not ended. */
-const LIVE: readonly TaskState[] = [
-  'TASK_STATE_SUBMITTED',
-  'TASK_STATE_WORKING',
-  'TASK_STATE_INPUT_REQUIRED',
-  'TASK_STATE_AUTH_REQUIRED'
-]
-
-const PAGE = 100
+/** The most bytes of snapshots in one context. */
+const MOST_BYTES = liveBytes(defaultLimits).most.user
 
 /**
- * Dry run of a restore: gives a verdict on every task of these scopes that has not ended. Nothing is written, and of
- * the author's code only `migrate` and the restore of actors run. A task that cannot be read fails.
+ * Dry run of a restore of one stored task. Nothing is written, and of the author's code only `migrate` and the restore
+ * of actors run.
  */
-export async function* dryRunRestore(
-  agent: Agent,
-  store: Pick<Store, 'listTasks' | 'loadContext' | 'readSnapshot'>,
-  scopes: Iterable<Scope> | AsyncIterable<Scope>
-): AsyncGenerator<RestoreVerdict, void, undefined> {
-  const { most } = liveBytes(defaultLimits)
-  for await (const scope of scopes) {
-    const seen = new Set<string>()
-    for (const state of LIVE) {
-      for await (const {
-        task: { id, contextId }
-      } of liveTasks(store, scope, state)) {
-        if (seen.has(contextId)) continue
-        seen.add(contextId)
-        const key = { tenant: scope.tenant, principal: scope.principal, contextId }
-        try {
-          yield* verdictsOn(agent, key, await loadContext(store, key, most.user))
-        } catch (error) {
-          yield { ...key, taskId: id, state, outlook: 'fails', reason: reasonFor(error) }
-        }
-      }
-    }
+export function dryRunRestore(agent: Agent, row: TaskRow & { readonly snapshot: string }): RestoreOutlook {
+  const { snapshot, ...others } = row
+  const isTooLarge = snapshot.length > MOST_BYTES
+  try {
+    const task = restoredTask(isTooLarge ? { ...others, snapshotBytes: snapshot.length } : row, agent)
+    return outlookOf(task, agent)
+  } catch (error) {
+    return { outlook: 'fails', reason: reasonFor(error) }
   }
 }
 
-async function* liveTasks(
-  store: Pick<Store, 'listTasks'>,
-  scope: Scope,
-  state: TaskState
-): AsyncGenerator<TaskPage['tasks'][number]> {
-  let after: TaskCursor | undefined
-  do {
-    const { tasks, next }: TaskPage = await store.listTasks(scope, {
-      state,
-      after,
-      limit: PAGE,
-      historyLength: 0,
-      artifacts: false
-    })
-    yield* tasks
-    after = next
-  } while (after)
-}
-
-function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undefined): RestoreVerdict[] {
-  if (!stored) return []
-  checkFormat(JSON.parse(stored.snapshot) as object)
-  return stored.tasks.map(row => {
-    const task = restoredTask(row, agent)
-    const { version } = task.saved
-    return {
-      ...key,
-      taskId: row.taskId,
-      state: row.state,
-      ...outlookOf(task, agent),
-      ...(version !== undefined && { storedVersion: version })
-    }
-  })
-}
-
 /** What a restore would do with a task that is prepared for it. */
-export function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict, 'outlook' | 'reason'> {
+export function outlookOf(task: RestoredTask, agent: Agent): RestoreOutlook {
   const { error, isMigrated, saved, row, earlierVersion = '' } = task
   const own = agent.earlier?.[earlierVersion] ?? agent
   if (error) return { outlook: 'fails', reason: reasonFor(error) }

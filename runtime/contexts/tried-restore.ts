@@ -5,10 +5,10 @@ import type { SavedTask } from '../snapshots/snapshot-text.ts'
 import type { ContextKey, Store } from '../store/store.ts'
 import { createActor } from '../xstate/library.ts'
 import { isMachine, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { outlookOf, type RestoreVerdict } from './restore-dry-run.ts'
+import { outlookOf, type RestoreOutlook } from './restore-dry-run.ts'
 
 /** A restore of one stored task that was only tried. */
-export interface TriedRestore extends Pick<RestoreVerdict, 'outlook' | 'reason'> {
+export interface TriedRestore extends RestoreOutlook {
   /** The version that stored it; `undefined` for a task from before versions existed. */
   readonly from: string | undefined
   /** The version with whose work it goes on. */

@@ -17,7 +17,6 @@ const BYTES_BEFORE_PAUSE = 256 * 1024
 
 /** The longest name of a patch, in characters. */
 const PATCH_NAME = 200
-
 const PATCH_PREFIX = 'patch/'
 
 /** A decision on a patch, as the journal keeps it: whether the task runs the code with it, and since when. */
@@ -67,6 +66,7 @@ export class RunJournal {
 
   /** The word to send; `undefined` if an earlier run has sent it. */
   emitOnce(ordinal: number, word: WorkWord): WorkWord | undefined {
+    this.#host.trial?.did(ordinal, word)
     return this.#replay ? this.#replay.word(ordinal, word) : word
   }
 
@@ -77,6 +77,7 @@ export class RunJournal {
 
   /** The journal's value for this key when the run began; `undefined` if there was none. */
   storedValue(key: string): unknown {
+    this.#host.trial?.asked(key)
     return this.#replay?.entry(key)
   }
 
@@ -165,6 +166,7 @@ export class RunJournal {
 
   /** Checks that an earlier run slept at this ordinal. Throws InvalidAgentResponse if it did something else. */
   noteSleep(ordinal: number): void {
+    this.#host.trial?.did(ordinal, undefined)
     this.#replay?.check(ordinal, 'sleep')
   }
 

@@ -17,11 +17,11 @@ export const toolFaults: readonly Fault[] = [
     replace: 'await sink.end(true)'
   },
   {
-    name: 'a replay accepts tasks that would fail',
-    file: 'adapters/cli/test/replay.ts',
-    unit: 'test/adapters/cli/test/cli-replay.test.ts',
-    find: '? EXIT.unsuccessful : EXIT.ok',
-    replace: '? EXIT.ok : EXIT.ok'
+    name: 'a comparison accepts tasks that would fail',
+    file: 'adapters/cli/diff/diff.ts',
+    unit: 'test/adapters/cli/cli-diff-db.test.ts',
+    find: 'return EXIT.unsuccessful',
+    replace: 'return EXIT.ok'
   },
   {
     name: 'an approval is used for another call',

@@ -2,21 +2,26 @@ import { mergedChart } from '../../drawing/merged-chart.ts'
 import { mermaidOf } from '../../drawing/mermaid.ts'
 import type { AgentDiff, ChartDiff } from '../../testing/diff/agent-diff.ts'
 import type { Change } from '../../testing/diff/chart-changes.ts'
-import type { ChangedCode, ConfigurationVerdict, ChangeVerdict } from '../../testing/diff/verdicts.ts'
+import type { DefinitionDiff, StoredDiff, StoredGroup, StoredVerdict } from '../../testing/diff/stored-diff.ts'
+import type { ChangedCode, ConfigurationVerdict } from '../../testing/diff/verdicts.ts'
 import { statePaths } from '../test/prove.ts'
 import { jsonLine, oneLine, styleText, type Style } from '../text/terminal.ts'
 
-const COLOURS: Readonly<Record<ChangeVerdict, Style>> = {
+/** The colours of verdicts. */
+export const VERDICT_COLOURS: Readonly<Record<StoredVerdict, Style>> = {
   same: 'green',
   otherwise: 'yellow',
   'other answer': 'yellow',
   depends: 'yellow',
   unknown: 'yellow',
+  'not compared': 'yellow',
   'never ends': 'red',
   'not restored': 'red'
 }
 
 const SIGNS: Readonly<Record<Change['change'], string>> = { added: '+', removed: '-', renamed: '~', changed: '~' }
+
+const VERDICT_WIDTH = 'not restored'.length
 
 /** A source in one line is cut after this many characters. */
 const LONGEST_SOURCE = 110
@@ -24,10 +29,7 @@ const LONGEST_SOURCE = 110
 /** A comparison in words. */
 export function diffText(diff: AgentDiff, hasColours: boolean): string {
   const lines = [
-    `Version ${oneLine(diff.versions.before)} before, ${oneLine(diff.versions.after)} now`,
-    ...diff.compared.map(what => `compared  ${oneLine(what)}`),
-    ...diff.notSeen.map(what => `not seen  ${oneLine(what)}`),
-    ...(diff.changes.length > 0 ? ['', ...diff.changes.flatMap(changeLines)] : []),
+    ...headLines(diff),
     ...diff.charts.flatMap(chart => ['', ...chartLines(chart, hasColours)]),
     ...(diff.work
       ? ['', verdictLine('every task', diff.work.verdict, diff.work.reasons, hasColours, 'every task'.length)]
@@ -36,17 +38,29 @@ export function diffText(diff: AgentDiff, hasColours: boolean): string {
   return `${lines.join('\n')}\n`
 }
 
+function headLines(diff: AgentDiff): string[] {
+  return [
+    `Version ${oneLine(diff.versions.before)} before, ${oneLine(diff.versions.after)} now`,
+    ...diff.compared.map(what => `compared  ${oneLine(what)}`),
+    ...diff.notSeen.map(what => `not seen  ${oneLine(what)}`),
+    ...(diff.changes.length > 0 ? ['', ...diff.changes.flatMap(changeLines)] : [])
+  ]
+}
+
 function chartLines({ chart, changes, configurations }: ChartDiff, hasColours: boolean): string[] {
   const names = configurations.map(placeText)
   const width = Math.max(...names.map(name => name.length))
   return [
-    titleOf(chart),
-    ...(changes.length === 0 ? ['  no changes'] : changes.flatMap(changeLines)),
+    ...changedLines({ chart, changes }),
     'Tasks in',
     ...configurations.flatMap((one, i) => [
       verdictLine(String(names[i]), one.verdict, detailsOf(one), hasColours, width)
     ])
   ]
+}
+
+function changedLines({ chart, changes }: Pick<ChartDiff, 'chart' | 'changes'>): string[] {
+  return [titleOf(chart), ...(changes.length === 0 ? ['  no changes'] : changes.flatMap(changeLines))]
 }
 
 function titleOf(chart: string): string {
@@ -65,24 +79,28 @@ function cut(text = ''): string {
 
 function verdictLine(
   name: string,
-  verdict: ChangeVerdict,
+  verdict: StoredVerdict,
   details: readonly string[],
   hasColours: boolean,
   width: number
 ): string {
   const [first = '', ...others] = details.map(oneLine)
-  const mark = styleText(hasColours, COLOURS[verdict], verdict.padEnd('not restored'.length))
-  const indent = ' '.repeat(2 + width + 2 + 'not restored'.length + 2)
+  const mark = styleText(hasColours, VERDICT_COLOURS[verdict], verdict.padEnd(VERDICT_WIDTH))
+  const indent = ' '.repeat(2 + width + 2 + VERDICT_WIDTH + 2)
   return [`  ${name.padEnd(width)}  ${mark}  ${first}`.trimEnd(), ...others.map(line => `${indent}${line}`)].join('\n')
 }
 
 /** A configuration: its state, and where its history leads. */
-function placeText({ state, history = {} }: ConfigurationVerdict): string {
+function placeText({ state, history = {} }: Pick<ConfigurationVerdict, 'state' | 'history'>): string {
   const leads = Object.entries(history).map(([id, states]) => `${id}: ${states.join(', ')}`)
   return oneLine(`${statePaths(state)}${leads.length === 0 ? '' : ` (history ${leads.join('; ')})`}`)
 }
 
-function detailsOf({ reasons, endings, depends }: ConfigurationVerdict): string[] {
+function detailsOf({
+  reasons,
+  endings,
+  depends
+}: Pick<ConfigurationVerdict, 'reasons' | 'endings' | 'depends'>): string[] {
   return [
     ...reasons,
     ...(endings.added.length > 0 ? [`new endings: ${endings.added.join(', ')}`] : []),
@@ -149,4 +167,96 @@ export function diffMarkdown(diff: AgentDiff): string {
 /** Text in one line that Markdown shows as it is, also in a table. */
 function markdownText(text: string): string {
   return oneLine(text).replaceAll(/[\\`*_{}[\]<>#|~&]/g, String.raw`\$&`)
+}
+
+/** The open tasks of a store, compared, in words. */
+export function storedDiffText({ version, tasks, definitions }: StoredDiff, hasColours: boolean): string {
+  const lines = [
+    `${tasksText(tasks)}, version ${oneLine(version)} now`,
+    ...definitions.flatMap(one => ['', ...definitionLines(one, hasColours)])
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function definitionLines(one: DefinitionDiff, hasColours: boolean): string[] {
+  const names = one.groups.map(placeText)
+  const width = Math.max(...names.map(name => name.length))
+  return [
+    definitionTitle(one),
+    ...(one.problem === undefined ? [] : [oneLine(one.problem)]),
+    ...(one.diff ? headLines(one.diff).slice(1) : []),
+    ...(one.diff?.charts ?? []).flatMap(chart => ['', ...changedLines(chart)]),
+    'Tasks in',
+    ...one.groups.map((group, i) =>
+      verdictLine(String(names[i]), group.verdict, [...detailsOf(group), idsText(group)], hasColours, width)
+    )
+  ]
+}
+
+function definitionTitle({ version, digest, tasks }: DefinitionDiff): string {
+  const by = version === undefined ? 'no version' : `version ${oneLine(version)}`
+  return `${tasksText(tasks)} stored by ${by}${digest === undefined ? '' : `, definition ${digest}`}`
+}
+
+function tasksText(tasks: number): string {
+  return tasks === 1 ? '1 open task' : `${tasks} open tasks`
+}
+
+/** The maximum number of ids in a line. */
+const SHOWN_IDS = 3
+
+/** How many tasks a group has, and which: `2 tasks: t1, t2`. */
+function idsText({ tasks, ids }: Pick<StoredGroup, 'tasks' | 'ids'>): string {
+  const shown = ids.slice(0, SHOWN_IDS).map(oneLine).join(', ')
+  const more = tasks > SHOWN_IDS ? `, and ${tasks - SHOWN_IDS} more` : ''
+  return `${tasks === 1 ? '1 task' : `${tasks} tasks`}: ${shown}${more}`
+}
+
+/** The open tasks of a store, compared, as one JSON document. */
+export function storedDiffJson({ definitions, ...diff }: StoredDiff): string {
+  return jsonLine({
+    ...diff,
+    definitions: definitions.map(({ diff: compared, ...one }) => ({
+      ...one,
+      ...(compared && {
+        diff: { ...compared, charts: compared.charts.map(({ chart, changes }) => ({ chart, changes })) }
+      })
+    }))
+  })
+}
+
+/** The open tasks of a store, compared, as Markdown. */
+export function storedDiffMarkdown({ version, tasks, definitions }: StoredDiff): string {
+  const lines = [
+    '## What this change means for the open tasks',
+    '',
+    `${tasksText(tasks)}, version ${markdownText(version)} now.`,
+    '',
+    ...definitions.flatMap(one => [
+      `### ${markdownText(definitionTitle(one))}`,
+      '',
+      ...(one.problem === undefined ? [] : [markdownText(one.problem), '']),
+      ...(one.diff
+        ? [
+            `Compared: ${markdownText(one.diff.compared.join('; '))}. Not seen: ${markdownText(one.diff.notSeen.join(', '))}.`,
+            ''
+          ]
+        : []),
+      ...changeList([...(one.diff?.changes ?? []), ...(one.diff?.charts ?? []).flatMap(({ changes }) => changes)]),
+      '| Tasks in | Verdict | Tasks | Why |',
+      '| --- | --- | --- | --- |',
+      ...one.groups.map(
+        group =>
+          `| ${markdownText(placeText(group))} | ${group.verdict} | ${markdownText(idsText(group))} | ${detailsOf(group)
+            .map(line => markdownText(line.trim()))
+            .join('<br>')} |`
+      ),
+      ''
+    ])
+  ]
+  return lines.join('\n')
+}
+
+function changeList(changes: readonly Change[]): string[] {
+  return changes.length === 0 ? [] : [...changes.map(({ change, says }) => `- ${change}: ${markdownText(says)}`), '']
 }

@@ -1,19 +1,24 @@
 import { resolve } from 'node:path'
+import { inspect } from 'node:util'
 import { drawMerged } from '../../drawing/chart-drawing.ts'
 import { mergedChart } from '../../drawing/merged-chart.ts'
 import { mermaidOf } from '../../drawing/mermaid.ts'
 import { type AgentDiff, type ChartDiff, diffAgents } from '../../testing/diff/agent-diff.ts'
-import type { ChangeVerdict } from '../../testing/diff/verdicts.ts'
+import { diffStored, type StoredDiff, type StoredVerdict, type TaskVerdict } from '../../testing/diff/stored-diff.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { diffJson, diffMarkdown, diffText } from './diff-text.ts'
+import { openReader } from '../serve/parts.ts'
+import { LiveLine } from '../text/live-line.ts'
+import { jsonLine, plain } from '../text/terminal.ts'
+import { diffJson, diffMarkdown, diffText, storedDiffJson, storedDiffMarkdown, storedDiffText } from './diff-text.ts'
 import { withWorktree } from './worktree.ts'
 
 /** `taskchart diff`: what a change of an agent means for the tasks that are open. */
 export const diffCommand: Command = {
   usage: `taskchart diff OLD.ts|js NEW.ts|js [-o FORMAT | --json] [--chart NAME]
-       taskchart diff AGENT.ts|js --since REVISION [-o FORMAT | --json] [--chart NAME]`,
+       taskchart diff AGENT.ts|js --since REVISION [-o FORMAT | --json] [--chart NAME]
+       taskchart diff --db FILE|URL NEW.ts|js [-o FORMAT | --json] [--chart NAME]`,
   details: `Compares two versions of an agent: states, transitions, guards, timers, questions, actors, and the text of their code. Then it
 says for every configuration that stored tasks can be in what they do with the new version:
 
@@ -28,10 +33,19 @@ says for every configuration that stored tasks can be in what they do with the n
 A function has no configurations: it runs again from its start, and its tasks go on the same way if nothing has changed.
 The head of the output names what is not seen. Both modules are loaded, no work is started.
 
+With --db it compares every open task, also while a server uses the file or database: each with the definition that it was stored
+with, by its configuration. Each is restored, and migrated if the agent has migrate. Its tasks without a definition, which are
+older than definitions, have the verdict "not compared" if they are restored. A function or a generator whose code has changed runs
+with the journal of each task, up to where that is: no step and no actor is started, but other code of it runs. You see the word
+at which it differs, with both sides. Nothing is written.
+
   --since REVISION  compare with the module at a revision of git, in a worktree that has the node_modules of today
+  --db FILE|URL     compare the open tasks of a file or database of taskchart serve --db
   -o FORMAT         text (the default), json, markdown (for a comment on a pull request), mermaid, or svg (needs elkjs): the chart
                     with what is new, gone and changed
   --json            the same as -o json: one document
+  -o lines          with --db: one line of JSON for each task: { tenant, principal, contextId, taskId, state, verdict, reasons,
+                    configuration, version?, definition?, isMigrated?, word?, before?, after? }
   --chart NAME      only this chart: work, or child:NAME for an actor of the work. mermaid and svg draw one; default work
 
 Exit codes: 0 all go on the same way, 1 an error, 2 wrong usage, 10 some cannot go on, 11 some go on otherwise, or it cannot be
@@ -43,6 +57,7 @@ said, 130 stopped with Ctrl-C.
 
 const OPTIONS = {
   since: { type: 'string' },
+  db: { type: 'string' },
   chart: { type: 'string' },
   json: { type: 'boolean' },
   output: { type: 'string', short: 'o' }
@@ -59,17 +74,74 @@ const FORMATS = {
 
 async function run(args: readonly string[], io: Io): Promise<number> {
   const {
-    values: { since, chart, json = false, output = json ? 'json' : 'text' },
+    values: { since, db, chart, json = false, output = json ? 'json' : 'text' },
     positionals
   } = readOptions(args, OPTIONS)
-  if (!isFormat(output)) throw usageError(`There is no -o ${output}. There are: ${Object.keys(FORMATS).join(', ')}.`)
   if (json && output !== 'json') throw usageError('Choose one of --json and -o.')
+  if (db !== undefined) {
+    if (since !== undefined) throw usageError('--since and --db exclude each other. Give one of them.')
+    return printStored(db, positionals, output, chart, io)
+  }
+  if (!isFormat(output)) throw usageError(`There is no -o ${output}. There are: ${Object.keys(FORMATS).join(', ')}.`)
   const diff = chosenOf(
     since === undefined ? await ofTwo(positionals, io) : await ofRevision(positionals, since, io),
     chart
   )
   io.stdout.write(await FORMATS[output](diff, io))
   return exitCode(diff)
+}
+
+/** By the name of a format. */
+const STORED_FORMATS = {
+  text: (diff: StoredDiff, { colours }: Io) => storedDiffText(diff, colours.stdout),
+  json: (diff: StoredDiff) => storedDiffJson(diff),
+  markdown: (diff: StoredDiff) => storedDiffMarkdown(diff),
+  mermaid: (diff: StoredDiff, _: Io, chart?: string) => mermaidOf(mergedOf(drawnIn(mostUsed(diff, chart)))),
+  svg: (diff: StoredDiff, _: Io, chart?: string) => drawMerged(mergedOf(drawnIn(mostUsed(diff, chart)))),
+  // Each task is written when it has its verdict.
+  lines: () => ''
+}
+
+/** Compares the open tasks of a store. */
+async function printStored(
+  db: string,
+  positionals: readonly string[],
+  output: string,
+  chart: string | undefined,
+  io: Io
+): Promise<number> {
+  if (!isStoredFormat(output))
+    throw usageError(`There is no -o ${output}. There are: ${Object.keys(STORED_FORMATS).join(', ')}.`)
+  const [file] = readPositionals(positionals, ['NEW.ts|js'])
+  const side = await sideOf(file, io)
+  const damaged = (message: string, details: Record<string, unknown>) =>
+    io.stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
+  const reader = await openReader(db, io.cwd, { warn: damaged, error: damaged })
+  let tasks = 0
+  const { terminal, stderr, clock } = io
+  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `comparing: ${tasks} tasks` })
+  try {
+    const onTask = (verdict: TaskVerdict) => {
+      tasks += 1
+      if (output === 'lines') io.stdout.write(jsonLine(verdict))
+    }
+    const diff = await diffStored(reader, side, { clock, signal: io.signal, onTask }).finally(() => line?.end())
+    io.stdout.write(await STORED_FORMATS[output](diff, io, chart))
+    return codeOf(diff.definitions.flatMap(({ groups }) => groups.map(({ verdict }) => verdict)))
+  } finally {
+    await reader.close()
+  }
+}
+
+function isStoredFormat(name: string): name is keyof typeof STORED_FORMATS {
+  return Object.hasOwn(STORED_FORMATS, name)
+}
+
+/** The comparison of the definition with most tasks, which is drawn. */
+function mostUsed({ definitions }: StoredDiff, chart: string | undefined): AgentDiff {
+  const found = definitions.find(({ diff }) => diff)?.diff
+  if (!found) throw new CommandError('There is no drawing: no open task has a definition in the store.')
+  return chosenOf(found, chart)
 }
 
 function isFormat(name: string): name is keyof typeof FORMATS {
@@ -115,13 +187,16 @@ function mergedOf({ before, after, marks }: ChartDiff) {
   return mergedChart(before, after, marks)
 }
 
-const CANNOT: readonly ChangeVerdict[] = ['never ends', 'not restored']
+const CANNOT: readonly StoredVerdict[] = ['never ends', 'not restored']
 
 function exitCode({ charts, work }: AgentDiff): number {
-  const verdicts = [
+  return codeOf([
     ...charts.flatMap(({ configurations }) => configurations.map(({ verdict }) => verdict)),
     ...(work ? [work.verdict] : [])
-  ]
+  ])
+}
+
+function codeOf(verdicts: readonly StoredVerdict[]): number {
   if (verdicts.some(verdict => CANNOT.includes(verdict))) return EXIT.unsuccessful
   return verdicts.every(verdict => verdict === 'same') ? EXIT.ok : EXIT.waiting
 }

@@ -115,7 +115,7 @@ async function earlierFindings(target: string, db: string, io: Io): Promise<Chec
     ...others.map(([version, count]): CheckResult => ({
       status: 'note',
       what: `${tasks(count)} of ${version === '' ? 'no version' : `version ${version}`}, which has no entry in earlier`,
-      mend: `What becomes of them says: taskchart replay ${target} --db ${db}`
+      mend: `What becomes of them says: taskchart diff --db ${db} ${target}`
     }))
   ]
 }

@@ -1,3 +1,4 @@
+import type { TaskState } from '../../../machines/protocol/states.ts'
 import {
   sumTransitionCounts,
   type SendRow,
@@ -38,8 +39,10 @@ import {
   unlessDamaged
 } from '../../rows/damage.ts'
 import { isOfCallers } from '../../rows/definition-rows.ts'
+import type { OpenTask, OpenTasks } from '../../rows/store-reader.ts'
 import type { PostgresCell, Prepared, Session } from '../session/session.ts'
 import {
+  binaryArray,
   storedContextOf,
   nameKeyOf,
   TASK_AT,
@@ -232,6 +235,36 @@ export class PostgresReads {
     const versions = sumVersions(rows.map(([, start]) => String(start)))
     const last = rows[limit - 1]
     return last ? { versions, next: String(last[0]) } : { versions }
+  }
+
+  /** Open tasks of all scopes. A task with a damaged row is left out. */
+  async openTasks(limit: number, after: string): Promise<OpenTasks> {
+    const found = await this.#rows(READS.openTasks, [after || '0', String(limit)])
+    const rows = found.flatMap(fields => {
+      const row = this.#safely(`Task ${originalText(String(fields[TASK_AT.taskId]))}`, () => taskOf(fields))
+      return row && row.endedAtMs === null ? [row] : []
+    })
+    const snapshotOf = await snapshotsOf(this.#session, rows)
+    const numbers = [...new Set(rows.map(({ context }) => context))]
+    const contexts = await this.#rows(READS.contextsOf, [binaryArray('int8', numbers)])
+    const intact = new Set(
+      contexts.flatMap(fields => this.#safely('A context', () => storedContextOf(fields))?.row.context ?? [])
+    )
+    const tasks = rows.map((row): OpenTask => {
+      const taskId = originalText(row.taskId)
+      const snapshot = intact.has(row.context) ? this.#safely(`Task ${taskId}`, () => snapshotOf(row)) : undefined
+      return {
+        tenant: originalText(row.tenant),
+        principal: originalText(row.principal),
+        contextId: originalText(row.contextId),
+        taskId,
+        state: row.state as TaskState,
+        ...(row.wakeAtMs !== null && { wakeAtMs: row.wakeAtMs }),
+        ...(snapshot !== undefined && { snapshot })
+      }
+    })
+    const last = found[limit - 1]
+    return last ? { tasks, next: String(last[TASK_AT.task]) } : { tasks }
   }
 
   async readSend(scope: Scope, key: string): Promise<SendRow | undefined> {

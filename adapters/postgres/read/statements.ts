@@ -152,6 +152,13 @@ export const READS = {
     'versions',
     `SELECT task, substr(snapshot, 1, ${VERSION_CHARACTERS}) FROM snapshots WHERE task > $1::bigint ORDER BY task LIMIT $2::int`
   ),
+  openTasks: prepared(
+    'open_tasks',
+    `
+    SELECT ${TASK_COLUMNS} FROM (SELECT task FROM snapshots WHERE task > $1::bigint ORDER BY task LIMIT $2::int) AS live
+      CROSS JOIN LATERAL (SELECT * FROM tasks WHERE tasks.task = live.task OFFSET 0) AS tasks ORDER BY live.task`
+  ),
+  contextsOf: prepared('contexts_of', `SELECT ${CONTEXT_COLUMNS} FROM contexts WHERE context = ANY ($1::bigint[])`),
   openOfAll: counted('open_of_all', 'true'),
   openOfTenant: counted('open_of_tenant', 'tenant = $1'),
   openOfPrincipal: counted('open_of_principal', `(principal || '') = $1`),

@@ -33,6 +33,7 @@ import type { TransitionCount } from '../../../runtime/work-port.ts'
 import { countBefore } from '../../rows/commit-rows.ts'
 import { damageError, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import { isOfCallers } from '../../rows/definition-rows.ts'
+import type { OpenTask, OpenTasks } from '../../rows/store-reader.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../tables.ts'
 import { TaskLister } from './task-lister.ts'
@@ -96,7 +97,9 @@ export class SqliteReads {
       send: tables.sends.reading(['scope', 'key']),
       webhooks: tables.webhooks.reading(['task'], 'ORDER BY place'),
       webhook: tables.webhooks.reading(['place']),
-      transitions: tables.transitions.reading(['chart'])
+      transitions: tables.transitions.reading(['chart']),
+      snapshot: tables.snapshots.reading(['task']),
+      contextByNumber: tables.contexts.reading(['context'])
     }
     this.#wakes = database.prepare(`
       SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
@@ -267,6 +270,36 @@ export class SqliteReads {
     return last ? { versions, next: String(last.task) } : { versions }
   }
 
+  /** Open tasks of all scopes. A task with a damaged row is left out. */
+  openTasks(limit: number, after: string): OpenTasks {
+    const rows = this.#open.tasks.all(Number(after), limit) as { task: number }[]
+    const scopes = new Map<number, Scope | undefined>()
+    const tasks = rows.flatMap(({ task }): OpenTask[] => {
+      const row = this.#safely(`The task with the row ${task}`, () => this.#find.taskByNumber.one(task))
+      if (!row) return []
+      if (!scopes.has(row.scope)) scopes.set(row.scope, this.#scopeAt(row.scope))
+      const scope = scopes.get(row.scope)
+      const taskId = originalText(row.taskId)
+      const stored = this.#safely(
+        `Task ${taskId}`,
+        () => this.#find.contextByNumber.one(row.context) && this.#find.snapshot.one(task)
+      )
+      if (!scope) return []
+      return [
+        {
+          ...scope,
+          contextId: originalText(row.contextId),
+          taskId,
+          state: row.state as TaskState,
+          ...(row.wakeAtMs !== null && { wakeAtMs: row.wakeAtMs }),
+          ...(stored && { snapshot: stored.snapshot })
+        }
+      ]
+    })
+    const last = rows[limit - 1]
+    return last ? { tasks, next: String(last.task) } : { tasks }
+  }
+
   readWebhooks(scope: Scope, taskId: string): StoredWebhook[] {
     return (
       this.#ofTask(scope, taskId, row =>
@@ -306,11 +339,14 @@ export class SqliteReads {
   /** Every scope of callers that has data. */
   scopes(): Scope[] {
     return (this.#scopes.all() as { scope: number }[]).flatMap(({ scope }) => {
-      const row = this.#safely(`The scope with the row ${scope}`, () => this.#find.scopeByNumber.one(scope))
-      if (!row) return []
-      const found = { tenant: originalText(row.tenant), principal: originalText(row.principal) }
-      return isOfCallers(found) ? [found] : []
+      const found = this.#scopeAt(scope)
+      return found && isOfCallers(found) ? [found] : []
     })
+  }
+
+  #scopeAt(scope: number): Scope | undefined {
+    const row = this.#safely(`The scope with the row ${scope}`, () => this.#find.scopeByNumber.one(scope))
+    return row && { tenant: originalText(row.tenant), principal: originalText(row.principal) }
   }
 
   #scopeNumber({ tenant, principal }: Scope): number | undefined {
@@ -426,6 +462,7 @@ function openCounts(database: Database) {
     states: database.prepare(
       'SELECT context, task, state FROM tasks WHERE endedAtMs IS NULL AND (context, task) > (?, ?) ORDER BY context, task LIMIT ?'
     ),
+    tasks: database.prepare('SELECT task FROM snapshots WHERE task > ? ORDER BY task LIMIT ?'),
     versions: database.prepare(
       `SELECT task, substr(snapshot, 1, ${VERSION_CHARACTERS}) AS start FROM snapshots WHERE task > ? ORDER BY task LIMIT ?`
     ),

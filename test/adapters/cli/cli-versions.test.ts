@@ -61,7 +61,7 @@ ok     the entry of version 1 in earlier serves 2 open tasks
 note   the entry of version 2 in earlier serves no open task
        Remove it, once no process runs version 2
 note   1 open task of version 0.9, which has no entry in earlier
-       What becomes of them says: taskchart replay agent.mjs --db tasks.db
+       What becomes of them says: taskchart diff --db tasks.db agent.mjs
 `
   })
   t.match(

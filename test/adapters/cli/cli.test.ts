@@ -168,12 +168,12 @@ await t.test('a command that is stopped while it is loaded does nothing', async 
 
 await t.test('a command can be stopped while a module loads, which may never end', async t => {
   const cwd = t.testdir({ 'agent.mjs': 'globalThis.loading()\nawait new Promise(() => {})' })
-  for (const name of ['paths', 'prove', 'test', 'graph', 'replay', 'coverage']) {
+  for (const name of ['paths', 'prove', 'test', 'graph', 'diff', 'coverage']) {
     const stop = new AbortController()
     Object.assign(globalThis, { loading: () => setImmediate(() => stop.abort()) })
     writeFileSync(join(cwd, `${name}.mjs`), readFileSync(join(cwd, 'agent.mjs')))
     t.strictSame(
-      await runCommand([name, `${name}.mjs`, ...(['replay', 'coverage'].includes(name) ? ['--db', 'tasks.db'] : [])], {
+      await runCommand([name, `${name}.mjs`, ...(['diff', 'coverage'].includes(name) ? ['--db', 'tasks.db'] : [])], {
         cwd,
         signal: stop.signal
       }),

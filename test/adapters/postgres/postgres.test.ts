@@ -30,6 +30,7 @@ import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { tasksIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { openTasksSuite } from '../../fixtures/stores/open-tasks-suite.ts'
 import { patchSuite } from '../../fixtures/stores/patch-suite.ts'
 import { findsLostRows } from '../../fixtures/stores/numbered-suite.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
@@ -100,6 +101,11 @@ await t.test('the suite of all engines', async t => {
   await patchSuite(t, () => emptiedStore(store, () => reader.scopes()))
   for (const each of await reader.scopes()) await store.erase(each)
   t.strictSame(await sql('suite', 'SELECT * FROM counters'), [], 'counts go with their tasks')
+})
+
+await t.test('a reader of a database lists the open tasks of all callers, and reads their definitions', async t => {
+  const schema = newSchema()
+  await openTasksSuite(t, await opened(t, schema), () => readPostgres(url, { schema }))
 })
 
 await t.test('what was committed is there after a restart, by another pool too, which stays open', async t => {

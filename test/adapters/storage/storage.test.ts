@@ -30,6 +30,7 @@ import type { Store } from '../../../runtime/store/store.ts'
 import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
 import { HOSTILE } from '../../fixtures/stores/hostile-keys.ts'
 import { tasksIn } from '../../fixtures/runtime/runtime-helpers.ts'
+import { openTasksSuite } from '../../fixtures/stores/open-tasks-suite.ts'
 import { patchSuite } from '../../fixtures/stores/patch-suite.ts'
 import { findsLostRows } from '../../fixtures/stores/numbered-suite.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
@@ -110,6 +111,11 @@ for (const driver of DRIVERS) {
     await patchSuite(t, () => emptied(store, file))
   })
 }
+
+await t.test('a reader of a file lists the open tasks of all callers, and reads their definitions', async t => {
+  const file = fileIn(t)
+  await openTasksSuite(t, sqliteStore(file), async () => readSqlite(file))
+})
 
 await t.test('a driver that this Node lacks is refused, with what to do', async t => {
   const missing = (['node:sqlite', 'better-sqlite3'] as const).filter(driver => !DRIVERS.includes(driver))
