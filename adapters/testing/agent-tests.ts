@@ -3,7 +3,9 @@ import type { Agent } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { checkOptions, type OptionKinds, textSuchAs, TRUE_OR_FALSE } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
+import { checkMcpInstalled } from '../mcp/mcp-handler.ts'
 import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } from './coverage.ts'
+import { differenceText, failsTest, historyFiles, replayFile } from './histories/replay-histories.ts'
 import { describeBargainMove } from './negotiation/model.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
@@ -29,18 +31,27 @@ export interface AgentTestOptions extends PlanOptions {
    * configuration, unless `only` chooses some.
    */
   readonly complete?: boolean
+  /**
+   * A folder of histories, which `taskchart tasks export --history` has written: open tasks that this agent has to
+   * continue. Each is one test. Relative to the folder of the process.
+   */
+  readonly histories?: string
 }
 
 const OPTIONS: OptionKinds<AgentTestOptions> = {
   ...PLAN_OPTIONS,
   drivers: SOME_DRIVERS,
   only: textSuchAs("'is canceled'"),
-  complete: TRUE_OR_FALSE
+  complete: TRUE_OR_FALSE,
+  histories: textSuchAs("'test/histories'")
 }
 
-/** One test: a path with one driver. Rejects with PathError at an unexpected result. */
+/** The driver of histories, which have no paths. */
+const HISTORIES = 'histories'
+
+/** One test: a path with one driver, or a history. Rejects with PathError at an unexpected result. */
 export interface PathTest {
-  readonly driver: Driver
+  readonly driver: Driver | typeof HISTORIES
   readonly name: string
   /** Takes no argument: test runners give their own. */
   readonly run: () => Promise<void>
@@ -88,7 +99,7 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   checkAgent(agent, 'agentTests')
   checkDriverNames(given)
   checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
-  const { drivers: chosenDrivers, only = '', complete = false, ...options } = given
+  const { drivers: chosenDrivers, only = '', complete = false, histories, ...options } = given
   const {
     machine,
     isChart,
@@ -111,6 +122,7 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
       )}`
     )
   const { drivers, lacks: unwalked } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
+  if (drivers.some(driver => driver.startsWith('over MCP'))) checkMcpInstalled('The driver over MCP')
   const fewer = chosen.filter(({ isDeepest }) => isDeepest)
   const walkedBy = (driver: Driver) => {
     const { disk }: Partial<Manner> = Object(DRIVERS[driver])
@@ -142,11 +154,15 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     ),
     ...bargainTests(agent, chosenBargains, driver)
   ])
+  const historyNotes: string[] = []
+  const files = histories === undefined ? [] : await historyFiles(histories)
+  tests.push(...files.map(file => historyTest(agent, file, note => void historyNotes.push(note))))
   const isWalked = chosen.length > 0 && drivers.some(driver => typeof DRIVERS[driver] === 'string')
   const notes = () => [
     ...unmodelled.map(line => `not walked: ${line}`),
     ...crashLines(crashes),
-    ...(isWalked ? coverageLines(log.coverage) : [])
+    ...(isWalked ? coverageLines(log.coverage) : []),
+    ...historyNotes
   ]
   const isWhole = isChart && isWalked && only === ''
   const reached = () => (isWhole ? log.reached : undefined)
@@ -189,6 +205,18 @@ function wordsIn(text: string): string[] {
     .filter(word => word.length > 3)
 }
 
+/** The test of a history. `note` gets a line about one that passes and is not the same. */
+function historyTest(agent: Agent, file: string, note: (line: string) => void): PathTest {
+  const walk = async () => {
+    const replay = await replayFile(agent, file)
+    const { outcome, difference } = replay
+    const text = `${outcome}: ${differenceText(replay)}`
+    if (failsTest(replay)) throw new PathError(file, text, difference?.was, difference?.is)
+    if (outcome !== 'same') note(`${file}: ${text}`)
+  }
+  return { driver: HISTORIES, name: file, run: walk, walk, steps: () => [] }
+}
+
 function pathTest(driver: Driver, name: string, walk: PathTest['walk'], steps: PathTest['steps']): PathTest {
   return { driver, name, run: () => walk(() => {}), walk, steps }
 }
@@ -197,7 +225,7 @@ function pathTest(driver: Driver, name: string, walk: PathTest['walk'], steps: P
 function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Driver): PathTest[] {
   const { negotiate } = agent
   const manner: Liveness | Manner = DRIVERS[driver]
-  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
+  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk || manner.reach === 'MCP') return []
   return paths.map(path =>
     pathTest(
       driver,

@@ -122,7 +122,7 @@ export function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict
 }
 
 /** The reason that the client would read, and the message of an author's error in parentheses. */
-function reasonFor(error: unknown): string {
+export function reasonFor(error: unknown): string {
   const reason = failureReasonOf(error)
   const cause: unknown = isA2AError(error) ? error.cause : error
   return cause instanceof Error ? `${reason} (${cause.message})` : reason

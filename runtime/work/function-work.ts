@@ -140,10 +140,15 @@ export function runOf(work: AnyActorRef): WorkRun | undefined {
 
 /** A work function as the actor `work` of a task. If it returns an async generator, that is run as a work generator. */
 export function workFunction(work: WorkFunction): AnyActorLogic {
-  return workRunner((given, run) => {
+  return workRunner(programOf(work))
+}
+
+/** What a run of a work function or generator calls. */
+export function programOf(work: WorkFunction | WorkGenerator): WorkProgram {
+  return (given, run) => {
     const returned = work(given)
     return isAsyncGenerator(returned) ? driveGenerator(returned, run) : returned
-  })
+  }
 }
 
 /**

@@ -91,7 +91,7 @@ export interface InputSources {
   readonly agent: { readonly input?: StandardSchema<unknown> | undefined }
   readonly limits: Pick<Limits, 'restoredBytes'>
   /** Loads the other tasks of the input. */
-  readonly loads: WorkLoads
+  readonly loads: Pick<WorkLoads, 'load'>
 }
 
 /**
@@ -142,7 +142,7 @@ async function loadOthers(
   ownId: string,
   message: Message,
   store: WorkStore,
-  loads: WorkLoads
+  loads: Pick<WorkLoads, 'load'>
 ): Promise<Pick<WorkInput, 'referenceTasks' | 'unloadedTasks' | 'earlierArtifacts'>> {
   const references = new Set(message.referenceTaskIds)
   const named = namedArtifacts(message)

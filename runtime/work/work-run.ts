@@ -40,6 +40,8 @@ interface RunOptions {
   readonly scope: AnyActorScope
   readonly program: WorkProgram
   readonly isRerun: boolean
+  /** Makes the comparison with the record of a rerun. Default: that of {@link Replay}. */
+  readonly replay?: (record: ConstructorParameters<typeof Replay>[0]) => Replay
   /** Called with the outcome, unless the work was stopped or crashed. */
   readonly ended: (outcome: WorkOutcome) => void
 }
@@ -308,7 +310,8 @@ export class WorkRun {
       if (this.#isReplaying) {
         const events = await this.#host.readEvents(taskId)
         this.#chunks.note(events)
-        this.#log.replayFrom(new Replay({ events, journal: journal ?? (await this.#host.readJournal(taskId)) }))
+        const record = { events, journal: journal ?? (await this.#host.readJournal(taskId)) }
+        this.#log.replayFrom(this.#options.replay?.(record) ?? new Replay(record))
       }
       // The task may have ended meanwhile, in a turn that is not committed yet.
       if (this.#over || this.#options.scope.self.getSnapshot().status !== 'active') return

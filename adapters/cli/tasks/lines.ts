@@ -6,12 +6,14 @@ import { readAlias, OUTPUT_OPTIONS, readOptions, readOutput, readPositionals } f
 import { EXIT, type Io, usageError } from '../command.ts'
 import { artifactParts, sizeOfParts, type Given } from '../talk/artifacts.ts'
 import { messageText, shortly } from '../talk/results.ts'
-import { cutToWidth, lengthText, momentText, paintState, readMoment, readState, tableLines } from '../text/format.ts'
+import { cutToWidth, lengthText, momentText, paintState, tableLines } from '../text/format.ts'
 import { jsonLine, oneLine, plain, formatBytes } from '../text/terminal.ts'
 import {
-  type Filters,
+  FILTER_OPTIONS,
   type FoundTask,
   type Listing,
+  readFilters,
+  readLimit,
   readPlace,
   SOURCE_OPTIONS,
   type CompleteTask,
@@ -24,11 +26,8 @@ const FIRST_WORDS = 60
 
 const OPTIONS = {
   ...SOURCE_OPTIONS,
-  state: { type: 'string' },
-  context: { type: 'string' },
+  ...FILTER_OPTIONS,
   'context-id': { type: 'string' },
-  since: { type: 'string' },
-  version: { type: 'string' },
   limit: { type: 'string', default: '50' },
   ...OUTPUT_OPTIONS
 } as const
@@ -41,19 +40,14 @@ export async function printTasks(args: readonly string[], io: Io, isBare = false
   const { values, positionals } = readOptions(args, OPTIONS)
   const { place, rest } = readPlace(values, positionals, io.env)
   readPositionals(rest, [])
-  const { state, context, 'context-id': id, since, version } = values
-  const contextId = readAlias({ context, 'context-id': id }, ['context', 'context-id'])
+  const { context: given, 'context-id': id } = values
+  const context = readAlias({ context: given, 'context-id': id }, ['context', 'context-id'])
   const form = readOutput(values)
-  if (version !== undefined && place.agent !== undefined)
+  if (values.version !== undefined && place.agent !== undefined)
     throw usageError('--version is for --db: an agent does not tell which version opened a task.')
   const limit = readLimit(values.limit)
   const nowMs = io.clock.now()
-  const filters: Filters = {
-    contextId,
-    ...(state !== undefined && { state: readState('--state', state) }),
-    ...(since !== undefined && { since: readMoment('--since', since, nowMs) }),
-    ...(version !== undefined && { version })
-  }
+  const filters = readFilters({ ...values, context }, nowMs)
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const listing = await withSource(place, report, io, source => source.newest(filters, limit))
   const { tasks, total } = listing
@@ -75,11 +69,6 @@ function lineOf({ scope, generation, task }: FoundTask): string {
 /** A list without a next page, as A2A has it (§3.1.4). */
 function responseOf({ tasks, total = tasks.length }: Listing): ListTasksResponse {
   return { tasks: tasks.map(({ task }) => task), totalSize: total, pageSize: tasks.length, nextPageToken: '' }
-}
-
-function readLimit(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw usageError(`--limit takes a number from 1 on, not ${JSON.stringify(text)}.`)
 }
 
 function table({ tasks, isMixed }: Listing, nowMs: number, columns: number | undefined): string[] {

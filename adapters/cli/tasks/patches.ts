@@ -1,5 +1,4 @@
 import type { TaskStatusUpdateEvent } from '../../../machines/protocol/objects.ts'
-import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { patchIn } from '../../../runtime/work-port.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
@@ -8,7 +7,7 @@ import { EXIT, type Io, usageError } from '../command.ts'
 import { openReader } from '../serve/parts.ts'
 import { tableLines } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
-import { everyTask, scopePage } from './source.ts'
+import { openTasksOf } from './source.ts'
 
 const OPTIONS = {
   db: { type: 'string' },
@@ -63,16 +62,11 @@ export async function printPatches(args: readonly string[], io: Io): Promise<num
   }
 }
 
-const OPEN_STATES = (Object.keys(TASK_STATES) as TaskState[]).filter(state => !isTerminal(state))
-
 async function openTasks(store: StoreReader, scopes: readonly Scope[], signal: AbortSignal): Promise<OpenTask[]> {
   const open = new Map<string, OpenTask>()
   for (const scope of scopes)
-    for (const state of OPEN_STATES)
-      for await (const { task } of everyTask((since, after: Parameters<typeof scopePage>[3]) =>
-        scopePage(store, scope, { state, since }, after, signal)
-      ))
-        open.set(task.id, await openTask(store, scope, task.id))
+    for await (const { task } of openTasksOf(store, scope, {}, signal))
+      open.set(task.id, await openTask(store, scope, task.id))
   return [...open.values()].toSorted((one, other) => one.openedMs - other.openedMs || one.id.localeCompare(other.id))
 }
 

@@ -1,6 +1,6 @@
 import { taskNotFound } from '../../../machines/protocol/errors.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
-import { isTerminal } from '../../../machines/protocol/states.ts'
+import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { type StoredWebhook, type WebhookProgress, type Scope, versionOfSnapshot } from '../../../runtime/store/rows.ts'
 import type { StoredTask, TaskCursor, TaskEvent, TaskQuery } from '../../../runtime/store/store.ts'
@@ -22,13 +22,40 @@ import {
   readPlaceOfAgent,
   withinTimeout
 } from '../talk/agent-connection.ts'
-import { momentText } from '../text/format.ts'
+import { momentText, readMoment, readState } from '../text/format.ts'
 import { oneLine } from '../text/terminal.ts'
 
 /** Filters of a list. They combine. */
 export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'> & {
   /** Only open tasks that this version of the agent has stored; only of a store. */
   readonly version?: string
+}
+
+/** The options for filters. */
+export const FILTER_OPTIONS = {
+  state: { type: 'string' },
+  context: { type: 'string' },
+  since: { type: 'string' },
+  version: { type: 'string' }
+} as const
+
+/** The filters that options set. */
+export function readFilters(
+  { state, context, since, version }: { readonly [Name in keyof typeof FILTER_OPTIONS]?: string | undefined },
+  nowMs: number
+): Filters {
+  return {
+    contextId: context,
+    ...(state !== undefined && { state: readState('--state', state) }),
+    ...(since !== undefined && { since: readMoment('--since', since, nowMs) }),
+    ...(version !== undefined && { version })
+  }
+}
+
+/** The number of `--limit`. */
+export function readLimit(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw usageError(`--limit takes a number from 1 on, not ${JSON.stringify(text)}.`)
 }
 
 /** A task, with the scope and generation that its source reports. */
@@ -146,6 +173,9 @@ async function open(place: Place, report: Report, io: Io): Promise<TaskSource> {
 
 const PAGE = 100
 
+/** The states of tasks that have not ended. */
+export const OPEN_STATES = (Object.keys(TASK_STATES) as TaskState[]).filter(state => !isTerminal(state))
+
 /** The tasks of a file or database, of all tenants and principals or of one, even while a server uses it. */
 async function storeSource(
   db: string,
@@ -186,7 +216,8 @@ async function storeSource(
   }
 }
 
-async function newestOf(
+/** The newest tasks of these scopes, latest status first. */
+export async function newestOf(
   tasksIn: (scope: Scope) => AsyncIterable<FoundTask>,
   scopes: readonly Scope[],
   limit: number
@@ -217,7 +248,8 @@ async function totalOf(
   return total
 }
 
-async function* tasksOf(
+/** The tasks of a scope that match, latest status first. */
+export async function* tasksOf(
   store: StoreReader,
   scope: Scope,
   { version, ...filters }: Filters,
@@ -230,6 +262,20 @@ async function* tasksOf(
       if (version === undefined || (await storedVersion(store, scope, found)) === version) yield found
     after = next
   } while (after)
+}
+
+/** Every open task of a scope that exists at the beginning, in any order. */
+export async function* openTasksOf(
+  store: StoreReader,
+  scope: Scope,
+  { version, state: wanted, since: earliest, ...filters }: Filters,
+  signal: AbortSignal
+): AsyncGenerator<FoundTask, void, undefined> {
+  for (const state of OPEN_STATES.filter(state => state === (wanted ?? state)))
+    for await (const found of everyTask((since = earliest, after: TaskCursor | undefined) =>
+      scopePage(store, scope, { ...filters, state, since }, after, signal)
+    ))
+      if (version === undefined || (await storedVersion(store, scope, found)) === version) yield found
 }
 
 /** The version of the agent that stored an open task; `undefined` for one that has ended. */

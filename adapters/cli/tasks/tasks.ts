@@ -103,10 +103,19 @@ Of migrate:
                   one document: an array of these
 
 Of export:
+  --history DIR   write a file for each open task into this folder, which taskchart test --histories replays: its log,
+                  journal, snapshot and definition; with --db. --state, --context, --since and --version choose tasks as
+                  those of ls do, --limit N the newest
+  --redact        replace texts and numbers in them by others of the same length: of messages, artifacts, results of
+                  steps, charts, and of the owner
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
                   part if the exit code is not 0
   --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
                   Secrets are left out as in logs. It needs elkjs
+  --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
+                  state, and what client and agent say. Secrets are left out as in logs. It needs elkjs
+  --agent FILE    with --svg: draw the chart of the work of this agent instead of the task's own. Its code is loaded but
+                  does not run: what the stored events do not make certain is not lit
 
 ${ENVIRONMENT_HELP}
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 3 the

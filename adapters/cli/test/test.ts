@@ -11,12 +11,14 @@ import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP } from '../talk/agent-con
 import { tapComments, tapHead, tapPoint } from '../text/format.ts'
 import { counter } from '../text/live-line.ts'
 import { oneLine, plain, shellText, shellWord, styleText } from '../text/terminal.ts'
+import { testHistories } from './histories.ts'
 import { testServerCommand } from './test-server.ts'
 import { BOUND_FLAGS, boundsHelp, loadPlanning, planError, readBounds, readKind } from './testing.ts'
 
 /** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
   usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--complete] [--limit NUMBER] [--time SECONDS] [--memory MB] [--strict] [--tap]
+       taskchart test AGENT.ts|js --histories DIR [--strict] [--tap]
        taskchart test URL [--text TEXT]… [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
   details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
@@ -30,6 +32,21 @@ Coverage and failed paths are saved beside the module, in .taskchart, for the pa
   --driver TEXT   only drivers whose name contains this text, such as "WebSocket"; may be given more than once
 ${boundsHelp(1000, 15)}  --complete      walk every path on SQLite too; the default is those that visit each configuration, since it is slow
   --strict        also fail, with code 10, if a part of the chart was not reached or the chart throws on a path
+
+AGENT with --histories: replays open tasks of a store, which taskchart tasks export --history has written, and walks no paths.
+A function or generator runs from its start to where its task stands, by its journal. A chart is restored, and what it
+asks and waits for is compared. No step, actor or sleep runs; earlier and migrate are applied. Code outside steps runs.
+A file is "same", or it is written to stdout with both sides:
+
+  diverges        the work does something else: at this word, step or state
+  not restored    the task would fail when it is restored, for this reason
+  other answer    the question that the task waits for has another schema
+  otherwise       words that clients have seen have another content now
+  cannot say      the work has read redacted values, or what the history does not have
+  unreadable      the file is cut, no history, or one of a newer format
+
+  --histories DIR  the folder with the histories
+  --strict        also fail, with code 10, for "otherwise" and "cannot say"
 
 URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol chooses
 what to send in each state of a task. Nothing is known about the agent, so its answers decide what can be tested. A
@@ -57,6 +74,7 @@ const AGENT_OPTIONS = {
   complete: { type: 'boolean' },
   ...BOUND_FLAGS,
   strict: { type: 'boolean' },
+  histories: { type: 'string' },
   tap: { type: 'boolean' }
 } as const
 
@@ -88,9 +106,14 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 
 async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   const {
-    values: { paths, only, driver: texts, complete, strict, tap, ...bounds },
+    values: { paths, only, driver: texts, complete, strict, histories, tap, ...bounds },
     positionals: [file]
   } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
+  if (histories !== undefined) {
+    const other = Object.entries({ only, driver: texts, complete, ...bounds }).find(([, value]) => value !== undefined)
+    if (other) throw usageError(`--${other[0]} is for paths, and --histories walks none. Leave one of them out.`)
+    return testHistories(file, histories, { strict, tap }, io)
+  }
   const { agent, cases } = await loadUnlessStopped(file, io)
   await loadPlanning()
   const { agentTests, explainFailure } = await import('../../testing/agent-tests.ts')
