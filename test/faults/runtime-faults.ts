@@ -507,5 +507,40 @@ export const runtimeFaults: readonly Fault[] = [
     unit: 'test/adapters/legacy/legacy.test.ts',
     find: 'for await (const piece of eventPieces(store, scope, taskId, generation))',
     replace: 'for (const piece of [await store.readEvents(scope, taskId, 0, generation)])'
+  },
+  {
+    name: 'the decision on a patch is not stored',
+    file: REPLAY,
+    unit: 'test/runtime/work/patches.test.ts',
+    find: 'this.keep(PATCH_PREFIX + name, { isPatched, atMs: this.#host.clock.now() } satisfies PatchDecision)',
+    replace: ''
+  },
+  {
+    name: 'a retired patch does not throw for a task that goes on without it',
+    file: REPLAY,
+    unit: 'test/runtime/work/patches.test.ts',
+    find: 'if (this.#patchOf(name) ?? (!this.#hasPassed && this.#decide(name, true))) return',
+    replace: 'return'
+  },
+  {
+    name: 'a task of an earlier version goes on with the work of today',
+    file: 'runtime/snapshots/restored-task.ts',
+    unit: 'test/runtime/contexts/earlier-versions.test.ts',
+    find: 'const earlier = agent.earlier?.[version]',
+    replace: "const earlier = version === '' ? agent.earlier?.[version] : undefined"
+  },
+  {
+    name: 'the end of the last task of an earlier version is not logged',
+    file: 'runtime/contexts/earlier-tasks.ts',
+    unit: 'test/runtime/contexts/earlier-versions.test.ts',
+    find: 'if (open.has(version)) continue',
+    replace: 'if (version.length > 0) continue'
+  },
+  {
+    name: 'a nested state that was renamed keeps its old name',
+    file: 'runtime/snapshots/renames.ts',
+    unit: 'test/runtime/snapshots/renames.test.ts',
+    find: 'now[name] = this.#valueOf(below, [...path, key])',
+    replace: 'now[name] = below'
   }
 ]

@@ -92,5 +92,19 @@ export const toolFaults: readonly Fault[] = [
     unit: 'test/adapters/testing/random-charts.test.ts',
     find: 'return timers.toSorted(',
     replace: 'return timers.toReversed().toSorted('
+  },
+  {
+    name: 'a comparison says that a changed guard is the same',
+    file: 'adapters/testing/diff/verdicts.ts',
+    unit: 'test/adapters/testing/diff/planted-edits.test.ts',
+    find: "if (part.code.digest !== other.code.digest) return 'whose source changed'",
+    replace: ''
+  },
+  {
+    name: 'a comparison says that a task in a state that is gone is restored',
+    file: 'adapters/testing/diff/verdicts.ts',
+    unit: 'test/adapters/testing/diff/planted-edits.test.ts',
+    find: "return misfit(after.machine as AnyStateMachine, around.names?.snapshotOf(stored) ?? stored, 'the work')",
+    replace: 'return stored ? undefined : misfit(after.machine as AnyStateMachine, stored)'
   }
 ]
