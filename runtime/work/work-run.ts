@@ -98,8 +98,7 @@ export class WorkRun {
 
   /** Resolves when a rerun has reached its open question or its end; `undefined` if it has, or is the first run. */
   replayed(): Promise<void> | undefined {
-    if (this.#isReplaying) return new Promise(done => (this.#whenReplayed = appendItem(this.#whenReplayed, done)))
-    return undefined
+    return this.#isReplaying ? new Promise(to => (this.#whenReplayed = appendItem(this.#whenReplayed, to))) : undefined
   }
 
   get signal(): AbortSignal {
