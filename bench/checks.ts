@@ -8,9 +8,9 @@ export function completed(answer: string): string {
   return holding(answer, '"state":"TASK_STATE_COMPLETED"', ARTIFACT_TEXT)
 }
 
-/** The answer's text if it is a task that waits for input. */
+/** The answer's text if it is a task that waits for input, of A2A or of MCP. */
 export function waiting(answer: string): string {
-  return holding(answer, '"state":"TASK_STATE_INPUT_REQUIRED"')
+  return answer.includes('"status":"input_required"') ? answer : holding(answer, '"state":"TASK_STATE_INPUT_REQUIRED"')
 }
 
 /** The answer's text if it has the result of the work: what an engine without tasks answers. */

@@ -1,6 +1,7 @@
 import { httpLoad } from './load/http-load.ts'
 import type { Load } from './load/load.ts'
 import { inspectedLoad } from './load/inspected-load.ts'
+import { a2aPollLoad, mcpPollLoad } from './load/poll-load.ts'
 import { webSocketLoad } from './load/websocket-load.ts'
 
 /** A server that takes part: its name in the tables, its file in `servers/`, and how it is loaded. */
@@ -57,6 +58,28 @@ export const oursObserving: Contender = {
 
 /** taskchart over HTTP: JSON-RPC, streams as server-sent events; a connection for each request in flight. */
 export const oursHttp: Contender = { name: 'taskchart, HTTP', file: 'ours', load: httpLoad }
+
+/** Polls over MCP: `tasks/get`. */
+export const oursMcp: Contender = {
+  name: 'taskchart, tasks/get over MCP',
+  file: 'ours',
+  load: (port, inFlight) => mcpPollLoad(port, inFlight),
+  options: { mcp: true }
+}
+
+/** Polls of the same server over HTTP: `GetTask`. */
+export const oursMcpHttp: Contender = {
+  ...oursMcp,
+  name: 'taskchart, GetTask over HTTP',
+  load: (port, inFlight) => a2aPollLoad(port, inFlight)
+}
+
+/** The handler of the SDK of MCP, with answers from a map. */
+export const sdkMcp: Contender = {
+  name: "MCP's SDK alone, answers from a Map",
+  file: 'sdk-mcp',
+  load: (port, inFlight) => mcpPollLoad(port, inFlight)
+}
 
 /** The official SDK as its README serves it, which the others are compared with. */
 export const express: Contender = { name: 'official SDK, Express', file: 'express', load: httpLoad }

@@ -9,6 +9,7 @@ import { engineTables } from './scenarios/engines.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
 import { inspectRaces, observeRaces } from './scenarios/inspect.ts'
 import { largeTables } from './scenarios/large.ts'
+import { pollerTable, pollRaces } from './scenarios/mcp.ts'
 import { connectionTable, memoryTable } from './scenarios/memory.ts'
 import { postgresTables } from './scenarios/postgres.ts'
 import { postgresGrowthTables } from './scenarios/postgres-growth.ts'
@@ -51,6 +52,11 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   tenants: async (scale, show) =>
     show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
+  mcp: async (scale, show, against) => {
+    await races(pollRaces)(scale, show, against)
+    if (against === undefined)
+      show(section('GetTask of one caller beside another that polls 1,000 tasks over MCP', await pollerTable(scale)))
+  },
   memory: async (scale, show) => {
     show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
     show(section('Memory of an idle connection', await connectionTable(scale)))

@@ -1,4 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Memory, Question, Told } from './servers/control.ts'
@@ -38,6 +39,12 @@ export class ServerProcess {
     return cpuMicros
   }
 
+  /** How long its main thread was ready and waited for a processor until now, in milliseconds. Linux alone tells: else 0. */
+  get waitedMs(): number {
+    const { pid } = this.#child
+    return threadTimes(pid, pid)[1]
+  }
+
   /** Bytes that the process has allocated on its heap until now. */
   async allocated(): Promise<number> {
     const { allocated = NaN } = await this.#ask('allocated')
@@ -67,6 +74,19 @@ export class ServerProcess {
     const answer = told(this.#child)
     this.#child.send(question)
     return answer
+  }
+}
+
+/** For how long a thread ran, and for how long it waited for a processor, in milliseconds. */
+export function threadTimes(
+  pid: number | undefined,
+  thread: number | undefined
+): readonly [ranMs: number, waitedMs: number] {
+  try {
+    const [ran, waited] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')
+    return [Number(ran) / 1e6, Number(waited) / 1e6]
+  } catch {
+    return [0, 0]
   }
 }
 

@@ -93,6 +93,12 @@ const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readin
   counter('call.errors', '{call}', 'Calls and requests that were answered with an error, by its code', ({ counters }) =>
     by('reason', counters.errors)
   ),
+  counter('mcp.calls', '{call}', 'Requests over MCP that reached the agent, by method', ({ counters }) =>
+    by('method', counters.mcpCalls)
+  ),
+  counter('mcp.call.errors', '{call}', 'Those of them that were answered with an error, by method', ({ counters }) =>
+    by('method', counters.mcpErrors)
+  ),
   counter(
     'refused.requests',
     '{request}',

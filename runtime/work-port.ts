@@ -9,6 +9,7 @@ export { ANSWERS, hears, mayAskTwice, withQuestionGuards } from './authoring/que
 export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
 export { dryRunRestore } from './contexts/restore-dry-run.ts'
 export { readRecord, replayTask } from './contexts/task-replay.ts'
+export { tryRestore, type TriedRestore } from './contexts/tried-restore.ts'
 export {
   type AgentOutline,
   CODE_OPTIONS,
@@ -25,12 +26,14 @@ export {
   type ChartParts,
   type CodePart,
   type Decisive,
+  type ModuleReads,
   nameOf,
   partsOf,
   pathOf,
   type StateParts
 } from './definitions/chart-parts.ts'
 export { joinedTokens, mentionedNames, plainSource, RESERVED, type Token, tokensOf } from './definitions/source-text.ts'
+export { type Names, namesSince } from './snapshots/renames.ts'
 export { opinionOf } from './negotiation/bargaining.ts'
 export { checkedTerms } from './negotiation/negotiation.ts'
 export { memoryStore } from './store/memory/memory-store.ts'

@@ -52,6 +52,7 @@ const ADAPTERS = [
   'websocket',
   'http',
   'mcp',
+  'ag-ui',
   'serve',
   'grpc',
   'conformance',

@@ -2,6 +2,9 @@ import { unwatchFile, watchFile } from 'node:fs'
 import { mkdir, readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, parse, relative, resolve, sep } from 'node:path'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
+import type { RecordedExample } from '../inspector/feed.ts'
+import { readExample } from '../inspector/story/recorded-example.ts'
 import type { ChartCoverage } from '../inspector/test-result.ts'
 import { CommandError } from './command.ts'
 
@@ -134,6 +137,21 @@ function readCoverage(text: string): ChartCoverage | undefined {
       ? (value as unknown as ChartCoverage)
       : undefined
   } catch {
+    return undefined
+  }
+}
+
+/**
+ * The recorded example beside a module: `agent.example.json` for `agent.ts`. `undefined` if there is none, or, with a
+ * warning, if it cannot be read.
+ */
+export async function readExampleFile(module: string, logger: Logger): Promise<RecordedExample | undefined> {
+  const file = join(dirname(module), `${parse(module).name}.example.json`)
+  try {
+    return readExample(await readFile(file, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      logger.warn('the recorded example is not shown', { file, error })
     return undefined
   }
 }

@@ -8,7 +8,7 @@ import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
 import { surviveRejections, whenAborted } from './process/process-events.ts'
-import { checkMcp, openStore, readLogForm } from './serve/parts.ts'
+import { checkMcp, openStore, readLogForm, registeredTelemetry } from './serve/parts.ts'
 import { oneLine } from './text/terminal.ts'
 
 const OPTIONS = {
@@ -26,7 +26,7 @@ export const mcpCommand: Command = {
 
 Nothing but messages of the protocol is written to stdout, also if the agent's module prints something: that goes to
 stderr, as the log does. When the host closes stdin, the program ends. With --db the tasks stay in the file, and go on when it is
-opened again. For tasks that last, and for several hosts, serve the agent instead: taskchart serve AGENT --mcp --db FILE.
+opened again. If a tracer provider of OpenTelemetry is registered, the agent is traced. For tasks that last, and for several hosts, serve the agent instead: taskchart serve AGENT --mcp --db FILE.
 
   --db FILE|URL   store tasks in this SQLite file, or in the PostgreSQL database of a postgres: URL. Default: in memory, so
                   that tasks end with the host
@@ -80,6 +80,7 @@ async function serve(
   }
   if (db === undefined)
     stderr.write('taskchart: The tasks are in memory, and end with the host. To keep them, add --db FILE.\n')
+  const traced = await registeredTelemetry(logger)
   const runtime = servedRuntime(
     createNode({
       agent,
@@ -87,7 +88,8 @@ async function serve(
       clock,
       logger,
       localModules: () => readLocalModules(path),
-      ...(authorize && { authorize })
+      ...(authorize && { authorize }),
+      ...(traced && { telemetry: traced.telemetry })
     }),
     'mcp'
   )
@@ -95,6 +97,7 @@ async function serve(
     await Promise.race([serveHost(runtime, pipe, { principal }), whenAborted(opened.broken)])
   } finally {
     await runtime.close()
+    await traced?.flush()
   }
   opened.broken.throwIfAborted()
 }

@@ -1,9 +1,8 @@
 import type { AnyStateMachine } from 'xstate'
-import { writtenChart } from '../../runtime/xstate/written-chart.ts'
 import { baseLine, BORDERS, LABEL_GAP, type PlacedText, TAG_PADDING, type TransitionLabel } from './elk-graph.ts'
 import { type ChartLayout, layoutOf, type Rectangle, type PlacedArrow, type PlacedState } from './layout.ts'
 import type { MergedChart } from './merged-chart.ts'
-import { type ChartOutline, outlineOfChart, type OutlineTransition } from './outline.ts'
+import { type ChartOutline, collapsedOutline, outlineOf, outlineOfChart, type OutlineTransition } from './outline.ts'
 import { CHART_STYLE, MARK_STYLE, type CutText } from './style.ts'
 import { element, formatDecimal, svgText } from './svg-element.ts'
 
@@ -11,10 +10,12 @@ import { element, formatDecimal, svgText } from './svg-element.ts'
  * Draws a chart as a self-contained SVG, with a light and a dark theme. Each state is a `<g data-state>` with its id,
  * and each transition a `<g data-transition>` with its name (`transitionName`). The classes `active`, `visited`,
  * `taken` and `uncovered` highlight them. Texts of the chart are escaped. The same chart gives the same drawing.
- * Rejects with TypeError without elkjs, an optional peer.
+ * `collapsed`: the ids of states that are drawn without the states in them (`collapsedOutline`). Rejects with TypeError
+ * without elkjs, an optional peer.
  */
-export async function drawChart(machine: AnyStateMachine): Promise<string> {
-  return drawMerged({ chart: writtenChart(machine), marks: new Map() })
+export async function drawChart(machine: AnyStateMachine, collapsed: readonly string[] = []): Promise<string> {
+  const outline = collapsedOutline(outlineOf(machine), new Set(collapsed))
+  return svgOf(outline, await layoutOf(outline), new Map())
 }
 
 /**
@@ -111,7 +112,7 @@ function linesThrough(points: PlacedArrow['points'], more = '', label?: Rectangl
 
 function labelAt({ lines, width, height }: TransitionLabel, centre: number, y: number): string[] {
   const texts = lines.map((line, i) =>
-    textElement(line, { class: i === 0 ? 'occasion' : 'does', x: centre, y: y + baseLine(i), 'text-anchor': 'middle' })
+    textElement(line, { class: line.kind, x: centre, y: y + baseLine(i), 'text-anchor': 'middle' })
   )
   return [element('rect', { class: 'label', x: centre - width / 2, y, width, height, rx: 6 }), ...texts]
 }
@@ -121,8 +122,14 @@ function dotOf({ x, y, width }: Rectangle): string {
 }
 
 function stateOf({ state, box, place, isGroup, isRegion }: PlacedState, marks: Marks): string {
-  const { id, type, history, description } = state
-  const classes = ['state', isGroup ? 'group' : 'leaf', type, ...(isRegion ? ['region'] : [])].join(' ')
+  const { id, type, history, description, hidden } = state
+  const classes = [
+    'state',
+    isGroup ? 'group' : 'leaf',
+    type,
+    ...(isRegion ? ['region'] : []),
+    ...(hidden === undefined ? [] : ['collapsed'])
+  ].join(' ')
   const title = element('title', {}, [svgText(description === undefined ? id : `${id}: ${description}`)])
   return element('g', { class: `${classes}${markClass(marks, id)}`, 'data-state': id }, [
     title,
@@ -144,7 +151,13 @@ function boxOf(isFinal: boolean, place: Rectangle, { texts, divider }: PlacedSta
             d: `M${formatDecimal(x)} ${formatDecimal(y + divider)}h${formatDecimal(width)}`
           })
         ]),
-    ...texts.map(text => textOf(text, place, marks))
+    ...texts.filter(({ transition }) => transition === undefined).map(text => textOf(text, place)),
+    ...[...new Set(texts.flatMap(({ transition }) => transition ?? []))].map(transition =>
+      element('g', { class: `stays${markClass(marks, transition.name)}`, 'data-transition': transition.name }, [
+        titleOf(transition),
+        ...texts.filter(text => text.transition === transition).map(text => textOf(text, place))
+      ])
+    )
   ]
 }
 
@@ -156,23 +169,14 @@ function historyOf({ x, y, width }: Rectangle, isDeep: boolean): string[] {
   ]
 }
 
-function textOf(text: PlacedText, { x, y }: Rectangle, marks: Marks): string {
+function textOf(text: PlacedText, { x, y }: Rectangle): string {
   const [left, base] = [x + text.x, y + text.y]
-  if (text.kind === 'tag') {
-    const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
-    return (
-      element('rect', { class: 'chip', ...chip }) +
-      textElement(text, { class: 'tag', x: left + text.width / 2, y: base, 'text-anchor': 'middle' })
-    )
-  }
-  const drawn = textElement(text, { class: text.kind, x: left, y: base })
-  return text.transition
-    ? element(
-        'g',
-        { class: `stays${markClass(marks, text.transition.name)}`, 'data-transition': text.transition.name },
-        [titleOf(text.transition), drawn]
-      )
-    : drawn
+  if (text.kind !== 'tag') return textElement(text, { class: text.kind, x: left, y: base })
+  const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
+  return (
+    element('rect', { class: 'chip', ...chip }) +
+    textElement(text, { class: 'tag', x: left + text.width / 2, y: base, 'text-anchor': 'middle' })
+  )
 }
 
 /** A text element. A truncated text has the original as its title. */

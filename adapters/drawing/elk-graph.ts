@@ -2,7 +2,7 @@ import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs'
 import { isMadeUp } from '../../machines/xstate-names.ts'
 import { occasionOf } from '../../machines/xstate-names.ts'
 import type { ChartOutline, OutlineActor, OutlineState, OutlineTransition } from './outline.ts'
-import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf } from './style.ts'
+import { cutText, type CutText, KEY_SIZE, TAG_SIZE, TEXT_SIZE, widthOf, wrapText } from './style.ts'
 import { shownText } from './svg-element.ts'
 
 /**
@@ -208,11 +208,17 @@ export const TAG_PADDING = 6
 /** The distance between the two borders of a final state. */
 export const BORDERS = 4
 
-const PADDING = 12
+/** The distance between the border of a state and its texts, in pixels. */
+export const PADDING = 12
+const KEY_LINE = 19
 const TEXT_LINE = 17
-const TEXT_WIDTH = 360
+const TEXT_WIDTH = 320
+/** The indent of the second and later lines of a text. */
+const INDENT = 14
+/** The most lines of one text; of a name, two. */
+const MOST_LINES = 3
 
-/** The box of a state, with its transitions that have no target. Long texts are truncated. */
+/** The box of a state, with its transitions that have no target. Long texts are wrapped, and then truncated. */
 function stateBox(state: OutlineState, stays: readonly OutlineTransition[]): StateBox {
   const heading = headingOf(state)
   const lines = [
@@ -222,14 +228,11 @@ function stateBox(state: OutlineState, stays: readonly OutlineTransition[]): Sta
       text: linesOf({ transition, invoked: state.invoke }).join(' '),
       transition
     }))
-  ]
+  ].flatMap(({ text, ...line }) =>
+    wrapText(TEXT_WIDTH - INDENT, text, TEXT_SIZE, MOST_LINES).map((cut, i) => ({ ...line, ...cut, ...indented(i) }))
+  )
   const top = heading.height
-  const texts = lines.map(({ text, ...line }, i) => ({
-    ...line,
-    ...cutText(TEXT_WIDTH, text, TEXT_SIZE),
-    x: PADDING,
-    y: top + 10 + (i + 1) * TEXT_LINE - 6
-  }))
+  const texts = lines.map((line, i) => ({ ...line, y: top + 10 + (i + 1) * TEXT_LINE - 6 }))
   const all = [...heading.texts, ...texts]
   return {
     texts: all,
@@ -239,26 +242,35 @@ function stateBox(state: OutlineState, stays: readonly OutlineTransition[]): Sta
   }
 }
 
-/** The name, then the tags, wrapped, and the description. */
+function indented(line: number): { x: number } {
+  return { x: line === 0 ? PADDING : PADDING + INDENT }
+}
+
+/** The name, then the tags and the description, all wrapped. */
 function headingOf({ key, tags, description = '' }: OutlineState): { texts: PlacedText[]; height: number } {
-  const name = { kind: 'key' as const, ...cutText(TEXT_WIDTH, key, KEY_SIZE, true), x: PADDING, y: 23 }
-  const texts: PlacedText[] = [name]
-  let [x, y] = [PADDING + name.width + 10, 23]
+  const names = wrapText(TEXT_WIDTH, key, KEY_SIZE, 2, true)
+  const texts = names.map((name, i): PlacedText => ({ kind: 'key', ...name, x: PADDING, y: 23 + i * KEY_LINE }))
+  let [x, y] = [PADDING + Number(names.at(-1)?.width) + 10, 23 + (names.length - 1) * KEY_LINE]
   for (const tag of tags) {
-    const cut = cutText(TEXT_WIDTH, tag, TAG_SIZE)
+    const cut = cutText(TEXT_WIDTH - 2 * TAG_PADDING, tag, TAG_SIZE)
     if (x + cut.width + 2 * TAG_PADDING > PADDING + TEXT_WIDTH) [x, y] = [PADDING, y + TEXT_LINE + 4]
     texts.push({ kind: 'tag', ...cut, x: x + TAG_PADDING, y })
     x += cut.width + 2 * TAG_PADDING + 6
   }
-  if (shownText(description) !== '') {
-    y += TEXT_LINE
-    texts.push({ kind: 'description', ...cutText(TEXT_WIDTH, description, TEXT_SIZE), x: PADDING, y })
-  }
-  return { texts, height: y + 11 }
+  if (shownText(description) === '') return { texts, height: y + 11 }
+  const lines = wrapText(TEXT_WIDTH, description, TEXT_SIZE, MOST_LINES)
+  const described = lines.map((line, i) => ({
+    kind: 'description' as const,
+    ...line,
+    x: PADDING,
+    y: y + (i + 1) * TEXT_LINE
+  }))
+  return { texts: [...texts, ...described], height: y + lines.length * TEXT_LINE + 11 }
 }
 
-function doingsOf({ entry, exit, invoke }: OutlineState): string[] {
+function doingsOf({ entry, exit, invoke, hidden }: OutlineState): string[] {
   return [
+    ...(hidden === undefined ? [] : [hidden === 1 ? '1 state is hidden' : `${hidden} states are hidden`]),
     ...(entry.length > 0 ? [`entry / ${entry.join(', ')}`] : []),
     ...(exit.length > 0 ? [`exit / ${exit.join(', ')}`] : []),
     ...invoke.map(actor => `invoke / ${actorText(actor)}`)
@@ -275,14 +287,14 @@ interface LabelledTransition {
   readonly invoked: readonly OutlineActor[]
 }
 
-/** The lines of a transition's label, and its size with margins, in pixels. */
+/** The lines of a transition's label, those of its event first, and its size with margins, in pixels. */
 export interface TransitionLabel {
-  readonly lines: readonly CutText[]
+  readonly lines: readonly (CutText & { readonly kind: 'occasion' | 'does' })[]
   readonly width: number
   readonly height: number
 }
 
-const LABEL_WIDTH = 240
+const LABEL_WIDTH = 220
 const LABEL_LINE = 16
 const MARGIN = 8
 
@@ -293,12 +305,17 @@ export function baseLine(index: number): number {
 
 /**
  * The label of a transition. The guard moves to a line of its own if one line would be too long; longer lines are
- * truncated.
+ * wrapped, and then truncated.
  */
 function labelOf(labelled: LabelledTransition): TransitionLabel {
   const lines = linesOf(labelled)
     .flatMap(line => (widthOf(line, TEXT_SIZE) > LABEL_WIDTH ? line.split(/ (?=\[)/) : [line]))
-    .map(line => cutText(LABEL_WIDTH, line, TEXT_SIZE))
+    .flatMap((line, i) =>
+      wrapText(LABEL_WIDTH, line, TEXT_SIZE, MOST_LINES).map(cut => ({
+        kind: i === 0 ? ('occasion' as const) : ('does' as const),
+        ...cut
+      }))
+    )
   return {
     lines,
     width: Math.max(...lines.map(({ width }) => width)) + 2 * MARGIN,

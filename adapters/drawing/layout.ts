@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
 import { onReceived } from '../../runtime/primitives/event-loop.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
-import { dotOf, graphOf, type Arrow, type ElkState } from './elk-graph.ts'
+import { dotOf, graphOf, type Arrow, type ElkState, PADDING } from './elk-graph.ts'
 import type { LaidOut } from './layout-thread.ts'
 import type { ChartOutline } from './outline.ts'
 
@@ -70,10 +70,12 @@ export async function layoutOf(outline: ChartOutline): Promise<ChartLayout> {
       isRegion: isRegion(part, parts)
     }
   })
+  const placedArrows = arrows.map((arrow, i) => placedArrow(arrow, edges[i], placed))
+  const columns = asColumns(placed, new Set(arrows.flatMap(({ from, to }) => [from, to])))
   return {
     ...placeOf(laid),
-    states: asColumns(placed, new Set(arrows.flatMap(({ from, to }) => [from, to]))),
-    arrows: arrows.map((arrow, i) => placedArrow(arrow, edges[i], placed)),
+    states: columns.map(state => (state.isGroup ? clearOfArrows(state, placedArrows) : state)),
+    arrows: placedArrows,
     dots: parts.flatMap(({ id }) => places.get(dotOf(id)) ?? [])
   }
 }
@@ -119,6 +121,44 @@ function aroundTexts(points: readonly ElkPoint[], source: PlacedState | undefine
   const { x, width } = source.place
   const y = Math.min(next.y, start.y + source.box.height + BELOW_TEXTS)
   return [{ x: start.x < x + width / 2 ? x : x + width, y }, { x: start.x, y }, ...points.slice(1)]
+}
+
+/** The free space on each side of an arrow through a group, in pixels. */
+const CLEARANCE = 6
+
+/** Moves the texts of a group to the right of arrows that would cross them, if there is room. */
+function clearOfArrows(group: PlacedState, arrows: readonly PlacedArrow[]): PlacedState {
+  const { place, box } = group
+  const lines = arrows.flatMap(({ points }) => points.slice(1).map((to, i) => lineBetween(points[i] as ElkPoint, to)))
+  const isFree = (right: number) =>
+    right + box.width <= place.width &&
+    textPlaces(group).every(text => !lines.some(line => overlap(line, { ...text, x: text.x + right })))
+  const inHeading = lines.filter(({ y }) => y < place.y + box.height).map(({ x }) => x - place.x + CLEARANCE - PADDING)
+  const right = [0, ...inHeading.filter(x => x > 0).toSorted((a, b) => a - b)].find(isFree) ?? 0
+  return { ...group, box: { ...box, texts: box.texts.map(text => ({ ...text, x: text.x + right })) } }
+}
+
+/** The height of a text above its baseline and below it, in pixels. */
+const [ASCENT, DESCENT] = [13, 4]
+
+/** The places of a state's texts. */
+export function textPlaces({ place, box }: PlacedState): Rectangle[] {
+  return box.texts.map(({ x, y, width }) => ({
+    x: place.x + x - CLEARANCE,
+    y: place.y + y - ASCENT,
+    width: width + 2 * CLEARANCE,
+    height: ASCENT + DESCENT
+  }))
+}
+
+/** The rectangle of a line of an arrow, which is horizontal or vertical. */
+export function lineBetween(a: ElkPoint, b: ElkPoint): Rectangle {
+  return { x: Math.min(a.x, b.x), y: Math.min(a.y, b.y), width: Math.abs(a.x - b.x), height: Math.abs(a.y - b.y) }
+}
+
+/** Whether two rectangles have a point in common that is not on the border of one. */
+export function overlap(a: Rectangle, b: Rectangle): boolean {
+  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height
 }
 
 function nodesIn(node: ElkNode): ElkNode[] {

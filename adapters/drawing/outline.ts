@@ -30,6 +30,8 @@ export interface OutlineState {
   readonly entry: readonly string[]
   readonly exit: readonly string[]
   readonly invoke: readonly OutlineActor[]
+  /** The number of states in it, if it is collapsed. */
+  readonly hidden?: number
 }
 
 /** A transition of a chart. */
@@ -62,6 +64,40 @@ export function outlineOf(machine: AnyStateMachine): ChartOutline {
 /** The outline of a chart that has been read. */
 export function outlineOfChart({ root, states, transitions }: WrittenChart): ChartOutline {
   return { id: root.id, states: states.map(stateOf), transitions: transitions.map(transitionOf) }
+}
+
+/**
+ * The outline with some of its states collapsed, by their ids: each is drawn without the states in it. What leads into
+ * or out of those leads to or from the collapsed state; what stays within it is left out. The chart itself and states
+ * without states in them cannot be collapsed.
+ */
+export function collapsedOutline(outline: ChartOutline, ids: ReadonlySet<string>): ChartOutline {
+  const [root] = outline.states
+  const parents = new Map(outline.states.map(({ id, parent }) => [id, parent]))
+  const pathTo = (id: string): string[] => {
+    const parent = parents.get(id)
+    return parent === undefined ? [id] : [...pathTo(parent), id]
+  }
+  /** The outermost collapsed state around a state, or the state itself. */
+  const shown = new Map(
+    outline.states.map(({ id }) => [id, pathTo(id).find(one => ids.has(one) && one !== root?.id) ?? id])
+  )
+  const at = (id: string) => shown.get(id) as string
+  const hidden = (id: string) => outline.states.filter(one => one.id !== id && at(one.id) === id).length
+  const states = outline.states
+    .filter(({ id }) => at(id) === id)
+    .map(state => {
+      const count = hidden(state.id)
+      if (count === 0) return { ...state, initial: [...new Set(state.initial.map(at))] }
+      return { ...state, type: 'atomic' as const, initial: [], hidden: count }
+    })
+  const transitions = outline.transitions.flatMap(transition => {
+    const [source, targets] = [at(transition.source), [...new Set(transition.targets.map(at))]]
+    const isOwn = transition.source === source && transition.targets.every(id => id === source)
+    const isWithin = targets.every(id => id === source)
+    return isWithin && !isOwn ? [] : [{ ...transition, source, targets }]
+  })
+  return { ...outline, states, transitions }
 }
 
 function stateOf(state: WrittenState): OutlineState {

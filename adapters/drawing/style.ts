@@ -31,18 +31,24 @@ function colours(theme: 0 | 1): string {
 }
 
 /**
+ * The font of all texts, with all that changes their widths, so that no style of a page makes them wider than they were
+ * measured. With exact geometry the width of a text does not depend on the zoom.
+ */
+const FONT = `font:400 ${TEXT_SIZE}px system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;letter-spacing:0;word-spacing:0;text-transform:none;text-rendering:geometricPrecision`
+
+/**
  * The style of charts. The classes `active`, `visited`, `taken` and `uncovered` highlight states and transitions. Each
  * colour is a custom property that a page may set, such as `--chart-ink`; the defaults are for a drawing on its own.
  */
 export const CHART_STYLE = `
-.statechart{${colours(0)};font:${TEXT_SIZE}px system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif}
+.statechart{${colours(0)}}
 @media (prefers-color-scheme:dark){.statechart{${colours(1)}}}
 .statechart .canvas{fill:var(--canvas)}
 .statechart .box,.statechart .inner{fill:var(--state);stroke:var(--border);stroke-width:1.25}
 .statechart .group>.box{fill:var(--border);fill-opacity:.06;pointer-events:stroke}
 .statechart .region>.box{stroke-dasharray:6 4}
 .statechart .divider{stroke:var(--border);stroke-width:1;opacity:.5}
-.statechart text{fill:var(--ink)}
+.statechart text{fill:var(--ink);${FONT}}
 .statechart .key{font-size:${KEY_SIZE}px;font-weight:700}
 .statechart .group text:not(.tag){paint-order:stroke;stroke:var(--canvas);stroke-opacity:.6;stroke-width:3px;stroke-linejoin:round}
 .statechart .does,.statechart .description{fill:var(--muted)}
@@ -95,12 +101,13 @@ const WIDTHS: readonly (readonly [characters: string, width: number])[] = [
 const BY_CHARACTER = new Map(
   WIDTHS.flatMap(([characters, width]) => Array.from(characters, character => [character, width] as const))
 )
+const AS_WIDE_AS_HIGH = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 const WIDTH_OF_OTHERS = 0.64
 const BOLD = 1.18
 
 /**
  * The largest width of a text in pixels, in any font. No browser measures it, so this takes the widths of a wide font;
- * letters that are not Latin count as wider than a square.
+ * letters that are neither Latin nor as wide as high count as wider than a square.
  */
 export function widthOf(text: string, size: number, isBold = false): number {
   const parts = Array.from(text, character => BY_CHARACTER.get(character) ?? widthOfOther(character))
@@ -126,8 +133,49 @@ export function cutText(longest: number, given: string, size: number, isBold = f
   return { text, width: widthOf(text, size, isBold), whole }
 }
 
+/** Where a line may end, the best places first: at spaces, within names, anywhere. */
+const BREAKS = [/(?<=\s)/u, /(?<=[./,_:-])|(?<=[\p{Ll}\d])(?=\p{Lu})/u, /(?!\p{M})/u]
+
+/**
+ * The text in at most `most` lines of at most `longest` pixels. The last one is truncated if the text is longer; each
+ * line then has the original.
+ */
+export function wrapText(longest: number, given: string, size: number, most: number, isBold = false): CutText[] {
+  const whole = shownText(given)
+  const lines: string[] = []
+  // No line has more characters than this, so the beginning of a long text is enough.
+  let rest = whole.slice(0, Math.ceil((5 * longest * most) / size))
+  while (lines.length < most - 1 && widthOf(rest, size, isBold) > longest) {
+    const line = firstLine(longest, rest, size, isBold)
+    lines.push(line.trimEnd())
+    rest = rest.slice(line.length)
+  }
+  const last = cutText(longest, rest, size, isBold)
+  const original = last.whole === undefined ? {} : { whole }
+  return [
+    ...lines.map(text => ({ text, width: widthOf(text, size, isBold), ...original })),
+    { text: last.text, width: last.width, ...original }
+  ]
+}
+
+/** The beginning of a text that fills a line, at least a third of it, up to the best place to break. */
+function firstLine(longest: number, text: string, size: number, isBold: boolean): string {
+  const width = (line: string) => widthOf(line.trimEnd(), size, isBold)
+  const lines = BREAKS.map(places => {
+    const pieces = text.split(places)
+    let line = ''
+    for (const piece of pieces) {
+      if (width(line + piece) > longest) break
+      line += piece
+    }
+    return line
+  })
+  return lines.find(line => width(line) >= longest / 3) as string
+}
+
 function widthOfOther(character: string): number {
   if (character < '\u007f') return WIDTH_OF_OTHERS
   if (character < '\u0250' || character === '…') return 1
+  if (AS_WIDE_AS_HIGH.test(character)) return 1.05
   return character < '\u2e80' ? 1.3 : 1.5
 }

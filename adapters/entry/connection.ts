@@ -121,6 +121,16 @@ export interface Tap {
 
 let lastNumber = 0
 
+const names = new PrivateProperty<object, string>()
+
+/** The name of the connection of a request, which all requests on it share. */
+export function requestConnectionName(binding: string, served: NodeResponse): string {
+  const connection = connectionOf(served) ?? served
+  const known = names.get(connection) ?? connectionName(binding)
+  names.set(connection, known)
+  return known
+}
+
 /** Names a connection, unique in this process. */
 export function connectionName(binding: string): string {
   lastNumber += 1

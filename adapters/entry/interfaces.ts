@@ -7,6 +7,7 @@ import type { Kind } from '../../runtime/primitives/options.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Dialect } from '../json-rpc/dispatch.ts'
 import { isLoopback } from './admission.ts'
+import { basePath } from './listen.ts'
 
 type Hosts = ServedRuntime['settings']['hosts']
 
@@ -120,4 +121,22 @@ export function tenantIn(path: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * The tenant of a path of an endpoint beside an agent: `/mcp` has none, `/blue/mcp` has blue. `undefined` for a path
+ * that is not the endpoint's.
+ */
+export function endpointTenant(
+  pathname: string,
+  endpoint: string,
+  hasTenants: boolean
+): { readonly tenant: string | undefined } | undefined {
+  const path = basePath(pathname)
+  if (path === endpoint) return { tenant: undefined }
+  const folder = endpoint.replace(/\/[^/]*$/, '')
+  const leaf = endpoint.slice(folder.length)
+  if (!hasTenants || !path.startsWith(`${folder}/`) || !path.endsWith(leaf)) return undefined
+  const tenant = tenantIn(path.slice(folder.length, path.length - leaf.length))
+  return tenant === undefined ? undefined : { tenant }
 }

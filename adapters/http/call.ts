@@ -28,6 +28,8 @@ export interface RequestHead {
   readonly headers: AnswerHeaders
   /** The interfaces of the agent, for its extended card. */
   readonly interfaces: readonly AgentInterface[]
+  /** The cost of reading a request beyond that of its bytes, as a number of bytes. Default 0. */
+  readonly extraCost?: number
 }
 
 /** The caller and the path of a request. */
@@ -95,7 +97,7 @@ export class HttpCall {
   parsingTurn(): Promise<void> | undefined {
     return this.#settings.scheduler.reading.next(
       sharerKeyOf(this.#owner, connectionOf(this.served) ?? this.request),
-      readingCost(this.bytes)
+      readingCost(this.bytes) + (this.head.extraCost ?? 0)
     )
   }
 
@@ -178,7 +180,8 @@ export function callContextOf(call: HttpCall, stream?: EventStreamOptions): Call
   }
 }
 
-function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
+/** Aborts when the client of a call disconnects. */
+export function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
   return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
 }
 

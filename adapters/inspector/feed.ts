@@ -1,5 +1,6 @@
 import type { Message } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
+import type { TaskEvent } from '../../runtime/store/store.ts'
 import type { SeenNodes } from './nodes-seen.ts'
 import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 
@@ -108,8 +109,11 @@ export interface ActorStep {
   readonly n: number
   /** Milliseconds since 1970. */
   readonly atMs: number
-  /** `event`: sent to an actor. `microstep`: a chart took transitions. `emitted`: the actor `to` emitted an event. */
-  readonly kind: 'event' | 'emitted' | 'microstep'
+  /**
+   * `event`: sent to an actor. `microstep`: a chart took transitions. `emitted`: the actor `to` emitted an event.
+   * `stored`: the result of a `step` of the work `to` was stored.
+   */
+  readonly kind: 'event' | 'emitted' | 'microstep' | 'stored'
   /** The `sessionId` of the sender; absent if the event came from outside of the actors. */
   readonly from?: string
   /** The `sessionId` of the actor that received or emitted the event, or took the step. */
@@ -248,6 +252,22 @@ export interface CrashReport {
   readonly error: string
 }
 
+/** The id of the task of a recorded example, and of its context. */
+export const EXAMPLE_ID = 'recorded-example'
+
+/**
+ * A recorded run of the agent's first example, which pages show before the first task. Nothing of it is stored. All ids
+ * of tasks and contexts in it are `EXAMPLE_ID`.
+ */
+export interface RecordedExample {
+  readonly type: 'example'
+  /** The messages of both sides, oldest first. */
+  readonly said: readonly Message[]
+  readonly events: readonly TaskEvent[]
+  /** The steps in the chart of the work, and the results of steps that were stored. */
+  readonly steps: readonly ActorStep[]
+}
+
 /** The result of `authorize`. */
 export interface Authorized {
   readonly type: 'authorized'
@@ -274,6 +294,16 @@ export interface HeatAnswer {
   readonly error?: string
 }
 
+/** The answer to `draw`. */
+export interface DrawnChart {
+  readonly type: 'drawn'
+  readonly chart: ChartId
+  /** The collapsed states of the request. */
+  readonly collapsed: readonly string[]
+  /** As in `Chart`; empty if it cannot be drawn. */
+  readonly svg: string
+}
+
 /** The answer to `nodes`. */
 export interface Nodes {
   readonly type: 'nodes'
@@ -298,8 +328,10 @@ export type FromHub =
   | Lost
   | Reload
   | CrashReport
+  | RecordedExample
   | Authorized
   | HeatAnswer
+  | DrawnChart
   | Nodes
 
 /* The messages from pages to the hub. Types only, so that code for the browser may import them. */
@@ -342,6 +374,14 @@ interface AskHeat {
   readonly type: 'heat'
 }
 
+/** Requests a drawing of a chart in which some states are drawn without the states in them. */
+interface AskDraw {
+  readonly type: 'draw'
+  readonly chart: ChartId
+  /** Ids of states; others are ignored. */
+  readonly collapsed: readonly string[]
+}
+
 /** Requests the nodes of the cluster, and the way of a task over them. */
 interface AskNodes {
   readonly type: 'nodes'
@@ -349,4 +389,4 @@ interface AskNodes {
 }
 
 /** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskNodes | Authorize
+export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskDraw | AskNodes | Authorize

@@ -4,7 +4,7 @@ import { unrefTimer } from '../../runtime/ports/clock.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import type { Observation } from '../../runtime/telemetry-port.ts'
 import type { Tap } from '../entry/connection.ts'
-import type { Chart, CrashReport, FromHub } from './feed.ts'
+import type { Chart, CrashReport, FromHub, RecordedExample } from './feed.ts'
 import {
   type DrawChart,
   drawnCharts,
@@ -16,7 +16,7 @@ import {
 import { PageLink } from './page-link.ts'
 import { FrameLog } from './recorder/frame-log.ts'
 import type { Redact } from './recorder/seen-step.ts'
-import { taskStory } from './story/story.ts'
+import { taskExample, taskStory } from './story/story.ts'
 import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
 
 /** The interval at which changes are sent to pages. */
@@ -41,6 +41,8 @@ export interface HubOptions {
   readonly listedAMinute?: number
   /** The coverage of the agent's last test; `undefined` if unknown. */
   readonly coverage: () => Promise<ChartCoverage | undefined>
+  /** The recorded run of the agent's first example. Default: there is none. */
+  readonly example?: () => Promise<RecordedExample | undefined>
   /**
    * Runs the tests of the agent, unless they run already, and reports their progress. Default: pages cannot run them.
    */
@@ -135,19 +137,22 @@ export class Hub {
 
   /** The story of a task as an HTML file; `undefined` for an unknown task. */
   async story(taskId: string): Promise<string | undefined> {
+    const { observation, scope, ...source } = await this.#find(taskId)
+    const agent = this.#runtime.agentCard([]).name
+    return scope && taskStory({ ...source, agent, charts: await this.#drawn(observation) }, scope, taskId)
+  }
+
+  /** A task as a recorded example, as JSON text; `undefined` for an unknown task. */
+  async example(taskId: string): Promise<string | undefined> {
+    const { scope, ...source } = await this.#find(taskId)
+    return scope && taskExample(source, scope, taskId)
+  }
+
+  async #find(taskId: string) {
     const { observation, earlier, recorder, tasks, redact } = this.#observe()
     this.#startGrace()
     if (!tasks.get(taskId)) await earlier
-    const scope = tasks.get(taskId)?.key
-    const agent = this.#runtime.agentCard([]).name
-    return (
-      scope &&
-      taskStory(
-        { agent, store: observation.store, recorder, charts: await this.#drawn(observation), redact },
-        scope,
-        taskId
-      )
-    )
+    return { observation, store: observation.store, recorder, redact, scope: tasks.get(taskId)?.key }
   }
 
   /** Adds a page until its socket closes. `host` is the name by which it reaches the server. */
@@ -205,6 +210,8 @@ export class Hub {
     for (const crash of this.#crashes.values()) page.send(crash)
     const coverage = await this.#options.coverage()
     if (coverage) page.send(coverage)
+    const example = await this.#options.example?.()
+    if (example) page.send(example)
     if (this.#testing) page.send(this.#testing)
     if (this.#proving) page.send(this.#proving)
   }
@@ -245,6 +252,7 @@ export class Hub {
       listedAMinute: this.#options.listedAMinute,
       frames: this.#frames,
       before,
+      draw: this.#options.draw,
       pages: this.#pages,
       sinks: this.#sinks,
       removed: taskId => this.#crashes.delete(taskId),

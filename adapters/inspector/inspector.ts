@@ -118,6 +118,9 @@ const STATELY_PATH = `${PAGE_PATH}stately`
 /** `?token=TOKEN&task=ID`: the story of a task, as a file to save. */
 const STORY_PATH = `${PAGE_PATH}story`
 
+/** `?token=TOKEN&task=ID`: a task as a recorded example, as a file to save beside the module of the agent. */
+const EXAMPLE_PATH = `${PAGE_PATH}example`
+
 /** The maximum number of pages and receivers. */
 const MOST_VIEWERS = 32
 
@@ -165,7 +168,7 @@ export class Inspector implements PortExtension {
     const { pathname } = new URL(request.url)
     if (pathname === '/' || pathname === '/stately') return this.#page(request, pathname)
     if (!pathname.startsWith(PAGE_PATH)) return undefined
-    if (pathname === STORY_PATH) return this.#story(request)
+    if (pathname === STORY_PATH || pathname === EXAMPLE_PATH) return this.#file(request, pathname === EXAMPLE_PATH)
     if (pathname === `${PAGE_PATH}stately.js`) return Promise.resolve(scriptAnswer(statelyScript))
     return this.#parts.page.file(pathname)
   }
@@ -241,18 +244,20 @@ export class Inspector implements PortExtension {
     return this.#parts.page.index(host, { 'taskchart-token': this.token, 'taskchart-agent': atHost(url, host) })
   }
 
-  async #story(request: HttpRequest): Promise<Response> {
+  async #file(request: HttpRequest, isExample: boolean): Promise<Response> {
     if (!hasToken(request.url, this.token))
       return jsonAnswer(JSON.stringify({ error: 'The inspector requires its token. Reload the page.' }), {}, 401)
     const taskId = new URL(request.url).searchParams.get('task') ?? ''
-    const story = await this.#served.hub.story(taskId)
-    if (story === undefined)
+    const { hub } = this.#served
+    const file = await (isExample ? hub.example(taskId) : hub.story(taskId))
+    if (file === undefined)
       return jsonAnswer(JSON.stringify({ error: `There is no task ${JSON.stringify(taskId)}.` }), {}, 404)
     // A file to save: shown here, it would be a page of this origin.
-    return new LightResponse(story, {
+    const name = isExample ? 'agent.example.json' : `task-${taskId.replaceAll(/[^\w-]/g, '')}.html`
+    return new LightResponse(file, {
       headers: {
-        'Content-Type': 'text/html; charset=utf-8',
-        'Content-Disposition': `attachment; filename="task-${taskId.replaceAll(/[^\w-]/g, '')}.html"`,
+        'Content-Type': isExample ? 'application/json' : 'text/html; charset=utf-8',
+        'Content-Disposition': `attachment; filename="${name}"`,
         'X-Content-Type-Options': 'nosniff'
       }
     })

@@ -10,7 +10,7 @@ import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { isOpeningMessage, type Commit } from '../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../runtime/telemetry-port.ts'
 import { chartVersion } from '../../runtime/work-port.ts'
-import { chartsOf, heatOf } from '../drawing/agent-charts.ts'
+import { type AgentChart, chartsOf, heatOf } from '../drawing/agent-charts.ts'
 import { chartSource } from '../drawing/chart-source.ts'
 import { chartMermaid } from '../drawing/mermaid.ts'
 import { ContextIndex } from './contexts/context-index.ts'
@@ -41,6 +41,7 @@ export interface HubObservation extends Shown {
 interface ObservationParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
   /** The observation of the agent before its reload, whose steps and contexts stay. */
   readonly before?: HubObservation | undefined
+  readonly draw: DrawChart
   readonly pages: Iterable<PageLink>
   readonly sinks: Iterable<InspectionSink>
   /** A task was removed. */
@@ -87,6 +88,7 @@ export function observe(
     redact,
     frames,
     before,
+    draw,
     pages,
     sinks,
     removed,
@@ -200,6 +202,10 @@ export function observe(
     test,
     prove,
     transitionCounts: transitionCountsReader(observation),
+    draw: async (id, collapsed) => {
+      const chart = chartsOf(observation.agent).find(one => one.id === id)
+      return chart ? drawOrLog(chart, draw, logger, collapsed) : ''
+    },
     nodes: observation.cluster && nodesReader(observation.cluster, tasks),
     talkOf: contextId => {
       const talk = new TalkRecord(contextId, { readMessages, redact, timesOf: key => contexts.timesOf(key) })
@@ -237,20 +243,30 @@ export function shownAgent(runtime: ServedRuntime): Hello['agent'] {
   }
 }
 
-/** Draws a chart as an `<svg>` element. */
-export type DrawChart = (machine: AnyStateMachine) => Promise<string>
+/** Draws a chart as an `<svg>` element. The states with these ids are drawn without the states in them. */
+export type DrawChart = (machine: AnyStateMachine, collapsed?: readonly string[]) => Promise<string>
 
 /** The charts of an agent for pages. A chart that cannot be drawn has no picture, and the error is logged. */
 export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger): Promise<Chart[]> {
   return Promise.all(
-    chartsOf(agent).map(async ({ id, title, machine }) => {
-      const svg = await draw(machine).catch((error: unknown) => {
-        logger.error('a chart could not be drawn', { chart: id, error })
-        return ''
-      })
+    chartsOf(agent).map(async chart => {
+      const { id, title, machine } = chart
+      const svg = await drawOrLog(chart, draw, logger)
       return { id, title, svg, mermaid: chartMermaid(machine), source: chartSource(machine) }
     })
   )
+}
+
+async function drawOrLog(
+  { id, machine }: AgentChart,
+  draw: DrawChart,
+  logger: Logger,
+  collapsed?: readonly string[]
+): Promise<string> {
+  return draw(machine, collapsed).catch((error: unknown) => {
+    logger.error('a chart could not be drawn', { chart: id, error })
+    return ''
+  })
 }
 
 /**

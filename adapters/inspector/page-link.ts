@@ -8,7 +8,7 @@ import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
 import type { ContextIndex, ContextListener, ListedContext } from './contexts/context-index.ts'
 import type { TalkRecord } from './contexts/talk-record.ts'
-import type { ChartHeat, FromHub, FromPage, Watch } from './feed.ts'
+import type { ChartHeat, ChartId, FromHub, FromPage, Watch } from './feed.ts'
 import type { SeenNodes } from './nodes-seen.ts'
 import type { ContextRecord } from './recorder/context-record.ts'
 import { shownFrame, type FrameLog } from './recorder/frame-log.ts'
@@ -37,6 +37,8 @@ export interface Shown {
   readonly prove: () => void
   /** Reads what tasks took in the author's charts, if that is counted. */
   readonly transitionCounts: (() => Promise<ChartHeat[]>) | undefined
+  /** Draws a chart with collapsed states; empty if that fails. */
+  readonly draw: (chart: ChartId, collapsed: readonly string[]) => Promise<string>
   /** Reads the nodes of the cluster and the way of a task, if the runtime is a node. */
   readonly nodes: ((taskId: string) => Promise<SeenNodes>) | undefined
 }
@@ -54,6 +56,9 @@ interface Watched {
   isBegun: boolean
 }
 
+/** The maximum number of states that a page collapses in a chart. */
+const MOST_COLLAPSED = 1000
+
 const REQUEST = z.union([
   z.object({
     type: z.literal('watch'),
@@ -64,6 +69,11 @@ const REQUEST = z.union([
   z.object({ type: z.literal('frames'), on: z.boolean() }),
   z.object({ type: z.literal('authorize'), taskId: z.string(), data: z.optional(z.unknown()) }),
   z.object({ type: z.enum(['test', 'prove', 'heat']) }),
+  z.object({
+    type: z.literal('draw'),
+    chart: z.string(),
+    collapsed: z.array(z.string()).check(z.maxLength(MOST_COLLAPSED))
+  }),
   z.object({ type: z.literal('nodes'), taskId: z.optional(z.string()) })
 ]) as Schema<unknown> as Schema<FromPage>
 
@@ -93,6 +103,8 @@ export class PageLink implements TaskListener, ContextListener {
   /** The number of unlisted tasks since the last message about them. */
   #unlisted = 0
   #watched: Watched | undefined
+  /** The drawing that is requested last, while one is made. */
+  #drawing: { readonly chart: ChartId; readonly collapsed: readonly string[] } | undefined
   #frames: { readonly close: () => void; last: number } | undefined
 
   constructor(socket: WebSocket, stream: Socket, host: string) {
@@ -260,12 +272,14 @@ export class PageLink implements TaskListener, ContextListener {
         return shown.prove()
       case 'heat':
         return this.#sendTransitionCounts(shown)
+      case 'draw':
+        return void this.#draw(shown, request.chart, request.collapsed)
       case 'nodes':
         return this.#nodes(shown, request.taskId ?? '')
       case undefined:
         return this.#socket.close(
           CLOSE_CODES.policy,
-          'A page asks to watch, for frames, for heat, for nodes, to test, to prove, or to authorize.'
+          'A page asks to watch, for frames, for heat, for a drawing, for nodes, to test, to prove, or to authorize.'
         )
     }
   }
@@ -302,6 +316,19 @@ export class PageLink implements TaskListener, ContextListener {
       charts => this.send({ type: 'heat', charts }),
       (error: Error) => this.send({ type: 'heat', charts: [], error: error.message })
     )
+  }
+
+  /** Draws one chart at a time; of the requests meanwhile only the last one is answered. */
+  async #draw({ draw }: Shown, chart: ChartId, collapsed: readonly string[]): Promise<void> {
+    const isDrawing = this.#drawing !== undefined
+    let next = { chart, collapsed }
+    this.#drawing = next
+    if (isDrawing) return
+    for (let drawn; drawn !== next; next = this.#drawing) {
+      drawn = next
+      this.send({ type: 'drawn', ...drawn, svg: await draw(drawn.chart, drawn.collapsed) })
+    }
+    this.#drawing = undefined
   }
 
   #nodes({ nodes }: Shown, taskId: string): void {

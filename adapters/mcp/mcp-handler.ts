@@ -1,7 +1,6 @@
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
-import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
@@ -14,27 +13,26 @@ import {
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
 import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
-import { authenticateRequest, type RefusedRequest } from '../entry/admission.ts'
+import type { RefusedRequest } from '../entry/admission.ts'
+import { errorHeaders, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import {
-  errorHeaders,
-  jsonAnswer,
-  LightResponse,
-  refusalAnswer,
-  refusalOf,
-  rpcStatus,
-  shownError
-} from '../entry/answers.ts'
-import { disconnectSignal, type Handler, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
-import { connectionOrigin, originMounted, tenantIn, withScheme } from '../entry/interfaces.ts'
+  type Direction,
+  type Handler,
+  type HttpRequest,
+  type NodeResponse,
+  requestConnectionName,
+  type Tap
+} from '../entry/connection.ts'
+import { connectionOrigin, endpointTenant, originMounted, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, basePath } from '../entry/listen.ts'
-import { callContextOf, delayRefusal, HttpCall, type RequestHead } from '../http/call.ts'
+import { callContextOf, delayRefusal, goneSignal, HttpCall, type RequestHead } from '../http/call.ts'
+import { admitPost, refusePost } from '../http/endpoint.ts'
 import { crossOrigin, NOWHERE, preflight, requestRefusal } from '../http/handler.ts'
-import { bodyOf, codingRefusal, isJson, wrongType } from '../http/parameters.ts'
+import { bodyOf } from '../http/parameters.ts'
 import { notAllowed } from '../http/rest.ts'
 import { errorFrame, readEnvelope, type Envelope, type RequestId } from '../json-rpc/dispatch.ts'
-import { plainParameters, traceParameters } from '../json-rpc/service-parameters.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
-import { AgentOverMcp } from './mcp-server.ts'
+import { AgentOverMcp, BINDING } from './mcp-server.ts'
 import { isBearer, metadataPath, resourceMetadata, withMetadata } from './resource-metadata.ts'
 import type { McpSettings } from './tool-calls.ts'
 import type { ToolAnnotations } from './tools.ts'
@@ -93,10 +91,17 @@ const OPTIONS: OptionKinds<McpOptions> = {
 const DEFAULT_PATH = '/mcp'
 
 /** The package that serves MCP. */
-const PACKAGE = '@modelcontextprotocol/server'
+export const MCP_PACKAGE = '@modelcontextprotocol/server'
 
 /** How long a call waits for its task, in milliseconds. */
 const WAIT_MS = 50_000
+
+/**
+ * The cost of a request beyond that of its bytes, as a number of bytes. The SDK takes 0.2 ms of CPU more for a request
+ * than the other bindings (`npm run bench -- --only mcp`), so two begin in a round of the event loop for each of
+ * several callers.
+ */
+const SDK_COST = 8 * 1024
 
 /** Methods that reach an operation of the runtime, which counts them. */
 export const COUNTED: ReadonlySet<string> = new Set([
@@ -123,11 +128,11 @@ export function checkMcpOptions(options: unknown, taker: string): asserts option
 /** Throws TypeError if the package that serves MCP is not installed, or known to fail. */
 export function checkMcpInstalled(taker: string): void {
   try {
-    import.meta.resolve(PACKAGE)
+    import.meta.resolve(MCP_PACKAGE)
   } catch (cause) {
-    throw new TypeError(`${taker} needs the MCP SDK. Install it: npm install ${PACKAGE}`, { cause })
+    throw new TypeError(`${taker} needs the MCP SDK. Install it: npm install ${MCP_PACKAGE}`, { cause })
   }
-  checkPackages([PACKAGE])
+  checkPackages([MCP_PACKAGE])
 }
 
 /**
@@ -142,13 +147,22 @@ export function mcpHandler(given: Runtime, options: McpOptions = {}): Handler {
   return endpointOf(runtime, options, 'mcpHandler', mountedUrl(runtime.settings, options)).answer
 }
 
-/** A handler that answers requests over MCP, below the path of an agent, and passes on all others. */
-export function withMcp(runtime: ServedRuntime, agentPath: string, options: McpOptions, other: Handler): Handler {
+/**
+ * A handler that answers requests over MCP, below the path of an agent, and passes on all others. `tap` receives the
+ * messages over MCP.
+ */
+export function withMcp(
+  runtime: ServedRuntime,
+  agentPath: string,
+  options: McpOptions,
+  other: Handler,
+  tap?: Tap
+): Handler {
   checkMcpOptions(options, 'serve({ mcp })')
   const path = `${basePath(agentPath)}${options.path ?? DEFAULT_PATH}`
   const agentUrl = knownAgentUrl(runtime.settings, 'serve({ mcp })')
   const url = agentUrl === undefined ? undefined : mcpUrlAt(agentUrl, options)
-  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })', url)
+  const { isAt, answer } = endpointOf(runtime, { ...options, path }, 'serve({ mcp })', url, tap)
   return (request, served) => (isAt(new URL(request.url).pathname) ? answer : other)(request, served)
 }
 
@@ -182,7 +196,13 @@ interface Endpoint {
 }
 
 /** `ownUrl`: the URL of the endpoint for clients, if the runtime says where the agent is. */
-function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, ownUrl: string | undefined): Endpoint {
+function endpointOf(
+  runtime: ServedRuntime,
+  options: McpOptions,
+  taker: string,
+  ownUrl: string | undefined,
+  tap?: Tap
+): Endpoint {
   checkMcpInstalled(taker)
   const { settings } = runtime
   const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants, options.url ?? ownUrl)
@@ -201,10 +221,7 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
     return origin === undefined ? undefined : `${origin}${path}`
   }
 
-  const refuse = (refusal: RefusedRequest, headers: RequestHead['headers']) => {
-    settings.counters.refused(refusal.status)
-    return refusalAnswer(refusal, headers)
-  }
+  const refuse = (refusal: RefusedRequest, headers: RequestHead['headers']) => refusePost(settings, refusal, headers)
 
   const metadata = (address: URL, served: NodeResponse, path: string, headers: RequestHead['headers']) => {
     const url = urlOf(address, served, path)
@@ -228,72 +245,55 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
     const place = paths.find(address.pathname)
     if (!place) return refuse({ status: 404, message: `MCP is at ${paths.path}.` }, headers)
     if (request.method !== 'POST') return notAllowed(['POST', 'OPTIONS'], headers)
-    const authenticated = await authenticateRequest(() => Object.fromEntries(request.headers), settings)
-    if (authenticated.refusal)
-      return refuse(withMetadata(authenticated.refusal, urlOf(address, served, address.pathname), options), headers)
-    const { principal } = authenticated
-    const head: RequestHead = {
-      path: address.pathname,
-      query: address.searchParams,
-      parameters: plainParameters(PROTOCOL_VERSION),
-      headers,
-      interfaces: []
-    }
-    const call = new HttpCall(
-      settings,
-      request,
-      served,
-      head,
-      { principal, pathTenant: place.tenant, traced: undefined },
-      place.tenant
+    const post = { address, headers, tenant: place.tenant, binding: BINDING, extraCost: SDK_COST }
+    const call = await admitPost(settings, request, served, post, refusal =>
+      withMetadata(refusal, urlOf(address, served, address.pathname), options)
     )
-    const full = principal && served.direct?.claim?.(settings.ownerOf(principal, place.tenant))
-    const wrong =
-      full ??
-      codingRefusal(request) ??
-      (isJson(request) ? undefined : { status: 415, message: wrongType(request).message })
-    if (wrong) {
-      const over = settings.rejected.count({
-        tenant: place.tenant,
-        principal: principal?.id,
-        claims: principal?.claims
-      })
-      await delayRefusal(over, settings)
-      return refuse(over ? refusalOf(over) : (full ?? bareRefusal(wrong)), headers)
-    }
+    if (!(call instanceof HttpCall)) return call
     try {
-      return await answerRpc(call, await readBody(call))
+      return await answered(call, await answerRpc(call, await readBody(call)))
     } finally {
       call.space?.end()
     }
   }
 
+  const tellTap = ({ served }: HttpCall, direction: Direction, text: string) =>
+    tap?.onFrame?.(requestConnectionName('mcp', served), direction, text)
+
+  /** An answer whose messages are recorded, if anybody records. */
+  const answered = (call: HttpCall, answer: Response) =>
+    tap?.onFrame ? withMessages(answer, text => tellTap(call, 'out', text)) : answer
+
   const readBody = async (call: HttpCall): Promise<Envelope> => {
     try {
-      return readEnvelope(await bodyOf(call, settings.limits.messageBytes), settings.jsonLimits)
+      const text = await bodyOf(call, settings.limits.messageBytes)
+      tellTap(call, 'in', text)
+      return readEnvelope(text, settings.jsonLimits)
     } catch (error) {
       return { kind: 'invalid', id: null, error: shownError(error) }
     }
   }
 
   const answerRpc = async (call: HttpCall, envelope: Envelope): Promise<Response> => {
-    const context = contextOf(runtime, call, envelope)
+    const context = callContextOf(call)
     const { headers } = call
     if (envelope.kind === 'invalid') {
       const error = settings.rejected.answerTo(envelope.error, context)
       await delayRefusal(error, settings)
       return errorAnswer(envelope.id, error, headers)
     }
-    const isCounted = envelope.kind === 'request' && COUNTED.has(envelope.method)
+    const disconnected = goneSignal(call)
+    const isCounted = envelope.kind === 'request' && COUNTED.has(envelope.method) && !disconnected.aborted
     const over = isCounted ? undefined : settings.rejected.count(context)
     if (over) {
       await delayRefusal(over, settings)
       return errorAnswer(envelope.kind === 'request' ? envelope.id : null, over, headers)
     }
-    if (envelope.kind === 'response') return new LightResponse(null, { status: 202, headers })
+    // Nobody reads the answer to a client that has disconnected while its request waited.
+    if (envelope.kind === 'response' || disconnected.aborted) return new LightResponse(null, { status: 202, headers })
     let failure: A2AError | undefined
     const gone = new AbortController()
-    const stop = onAbort(goneSignal(call), () => gone.abort())
+    const stop = onAbort(disconnected, () => gone.abort())
     let isStream = false
     try {
       const request = new Request(call.request.url, {
@@ -310,7 +310,7 @@ function endpointOf(runtime: ServedRuntime, options: McpOptions, taker: string, 
         parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
         authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
       })
-      isStream = answered.headers.get('content-type')?.startsWith('text/event-stream') === true
+      isStream = isEventStream(answered)
       const answer = isStream ? withEnd(answered, stop) : answered
       if (failure) await delayRefusal(failure, settings)
       return withHeaders(answer, headers, failure, isStream)
@@ -335,31 +335,10 @@ async function loadSdk(runtime: ServedRuntime, settings: McpSettings): Promise<M
   )
 }
 
-/** The context of a call, in the trace that its request names. */
-function contextOf({ settings: { telemetry } }: ServedRuntime, call: HttpCall, envelope: Envelope): CallContext {
-  const context = callContextOf(call)
-  if (!telemetry || envelope.kind !== 'request') return { ...context, binding: 'MCP' }
-  const { _meta } = envelope.params
-  const meta = isObject(_meta) ? _meta : {}
-  const fields = {
-    get: (name: string) => (typeof meta[name] === 'string' ? meta[name] : call.request.headers.get(name))
-  }
-  return { ...context, ...traceParameters(telemetry, fields, 'MCP') }
-}
-
-function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
-  return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
-}
-
 /** The answer to a request that does not reach the SDK. */
 function errorAnswer(id: RequestId | null, error: A2AError, headers: RequestHead['headers']): Response {
   const status = rpcStatus(error)
   return jsonAnswer(errorFrame(id, error), { ...headers, ...errorHeaders(error) }, status === 200 ? 400 : status)
-}
-
-/** A refusal without the code of A2A, which is none of MCP's. */
-function bareRefusal({ status, message, headers }: RefusedRequest): RefusedRequest {
-  return { status, message, ...(headers && { headers }) }
 }
 
 /** An answer that is a stream. `ended` is called once the stream has ended or failed, or nobody reads it any more. */
@@ -367,6 +346,32 @@ function withEnd(answer: Response, ended: () => void): Response {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   ;(answer.body as ReadableStream<Uint8Array>).pipeTo(writable).then(ended, ended)
   return new Response(readable, answer)
+}
+
+/** An answer whose messages are also passed to a listener: its JSON, or each event of its stream. */
+async function withMessages(answer: Response, onMessage: (text: string) => void): Promise<Response> {
+  if (!answer.body) return answer
+  if (!isEventStream(answer)) {
+    const text = await answer.text()
+    onMessage(text)
+    return new LightResponse(text, answer)
+  }
+  const decoder = new TextDecoder()
+  let rest = ''
+  const transform = (chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>) => {
+    controller.enqueue(chunk)
+    const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n')
+    rest = lines.pop() as string
+    for (const line of lines) if (line.startsWith(DATA)) onMessage(line.slice(DATA.length))
+  }
+  return new Response(answer.body.pipeThrough(new TransformStream({ transform })), answer)
+}
+
+/** The beginning of a line of an event stream with a message. */
+const DATA = 'data: '
+
+function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true
 }
 
 /** An answer of the SDK with the headers of every answer, and with the status of its error. */
@@ -407,13 +412,7 @@ class McpPaths {
 
   /** The tenant of a path of this endpoint; `undefined` for another path. */
   find(pathname: string): { readonly tenant: string | undefined } | undefined {
-    const path = basePath(pathname)
-    if (path === this.path) return { tenant: undefined }
-    const folder = folderOf(this.path)
-    const leaf = this.path.slice(folder.length)
-    if (!this.#hasTenants || !path.startsWith(`${folder}/`) || !path.endsWith(leaf)) return undefined
-    const tenant = tenantIn(path.slice(folder.length, path.length - leaf.length))
-    return tenant === undefined ? undefined : { tenant }
+    return endpointTenant(pathname, this.path, this.#hasTenants)
   }
 
   /** The URL that clients use for a path of this endpoint; `undefined` if it follows from requests. */

@@ -6,6 +6,8 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
+import { ATTRIBUTES, runInSpan } from '../../runtime/telemetry/spans.ts'
+import { traceParameters } from '../json-rpc/service-parameters.ts'
 import { ARTIFACT_TEMPLATE, artifactIn, resourceContents } from './content.ts'
 import { cancelUnlessEnded, NO_TASK, Questions, type Abilities, type UserResponse } from './questions.ts'
 import { StateSeal } from './sealed-state.ts'
@@ -27,6 +29,22 @@ export interface McpConnection {
   /** Called with the error of a request, before the client gets it. */
   readonly onError?: ((error: A2AError) => void) | undefined
 }
+
+/** A method that reaches the agent. */
+type McpMethod = Parameters<ServedRuntime['settings']['counters']['calledOverMcp']>[0]
+
+/** A request that a handler answers. */
+interface HandledRequest {
+  readonly method: McpMethod
+  /** The tool that it calls, if there is such a tool. */
+  readonly tool?: string | undefined
+  readonly server: Server
+  readonly connection: McpConnection
+  readonly ctx: ServerContext
+}
+
+/** The binding of calls over MCP. */
+export const BINDING = 'MCP'
 
 /** The extension for tasks. */
 const TASKS = 'io.modelcontextprotocol/tasks'
@@ -92,11 +110,15 @@ export class AgentOverMcp {
   }
 
   #addTools(server: Server, card: AgentCard, connection: McpConnection): void {
-    server.setRequestHandler('tools/list', () => ({
-      tools: [...this.#calls.toolsOf(card).map(({ listed }) => listed), FOLLOW_UP_TOOL].map(tool => ({ ...tool }))
-    }))
-    server.setRequestHandler('tools/call', ({ params }, ctx) =>
-      this.#run(connection, async () => {
+    const tools = [...this.#calls.toolsOf(card).map(({ listed }) => listed), FOLLOW_UP_TOOL]
+    server.setRequestHandler('tools/list', (_, ctx) =>
+      this.#run({ method: 'tools/list', server, connection, ctx }, async () => ({
+        tools: tools.map(tool => ({ ...tool }))
+      }))
+    )
+    server.setRequestHandler('tools/call', ({ params }, ctx) => {
+      const tool = tools.find(({ name }) => name === params.name)?.name
+      return this.#run({ method: 'tools/call', tool, server, connection, ctx }, async caller => {
         const state: unknown = ctx.mcpReq.requestState()
         const outcome = await this.#calls.run(
           {
@@ -107,11 +129,11 @@ export class AgentOverMcp {
             onProgress: progressTo(ctx)
           },
           card,
-          this.#callerOf(server, connection, ctx)
+          caller
         )
         return { ...outcome } as never
       })
-    )
+    })
   }
 
   #addResources(server: Server, connection: McpConnection): void {
@@ -120,8 +142,7 @@ export class AgentOverMcp {
       resourceTemplates: [{ name: 'artifact', title: 'A result of a task', uriTemplate: ARTIFACT_TEMPLATE }]
     }))
     server.setRequestHandler('resources/read', ({ params: { uri } }, ctx) =>
-      this.#run(connection, async () => {
-        const { call } = this.#callerOf(server, connection, ctx)
+      this.#run({ method: 'resources/read', server, connection, ctx }, async ({ call }) => {
         const named = artifactIn(uri)
         const task =
           named && (await this.#runtime.getTask({ id: named.taskId, historyLength: 0 }, call).catch(unlessUnknown))
@@ -133,10 +154,12 @@ export class AgentOverMcp {
   }
 
   #addTasks(server: Server, connection: McpConnection): void {
-    const handle = (method: string, run: (taskId: string, caller: McpCaller, ctx: ServerContext) => Promise<object>) =>
+    const handle = (
+      method: McpMethod,
+      run: (taskId: string, caller: McpCaller, ctx: ServerContext) => Promise<object>
+    ) =>
       server.setRequestHandler(method, { params: TASK_PARAMS }, ({ taskId }, ctx) =>
-        this.#run(connection, async () => {
-          const caller = this.#callerOf(server, connection, ctx)
+        this.#run({ method, server, connection, ctx }, async caller => {
           if (!caller.abilities.tasks) throw this.#tasksMissing(caller)
           return { ...(await run(taskId, caller, ctx)) }
         })
@@ -171,17 +194,49 @@ export class AgentOverMcp {
     )
   }
 
-  /** Runs a handler. Errors of the runtime become those of MCP; others are logged, and tell the client nothing. */
-  async #run<T>({ onError }: McpConnection, run: () => Promise<T>): Promise<T> {
+  /**
+   * Runs a handler, counts its request, and traces it. Errors of the runtime become those of MCP. Others are logged,
+   * unless the client has disconnected, and tell the client nothing.
+   */
+  async #run<T>(handled: HandledRequest, run: (caller: McpCaller) => Promise<T>): Promise<T> {
+    const { counters, logger } = this.#runtime.settings
+    counters.calledOverMcp(handled.method)
     try {
-      return await run()
+      return await this.#spanned(handled, run)
     } catch (error) {
+      counters.failedOverMcp(handled.method)
       if (error instanceof this.#sdk.ProtocolError) throw error
-      if (!isA2AError(error)) this.#runtime.settings.logger.error('a request over MCP failed', { error })
+      if (!isA2AError(error) && !handled.ctx.mcpReq.signal.aborted) logger.error('a request over MCP failed', { error })
       const shown = isA2AError(error) ? error : new A2AError('InternalError')
-      onError?.(shown)
+      handled.connection.onError?.(shown)
       throw this.#protocolErrorOf(shown)
     }
+  }
+
+  /** Runs a handler within a span of its request, which is the parent of its operations. */
+  #spanned<T>(
+    { method, tool, server, connection, ctx }: HandledRequest,
+    run: (caller: McpCaller) => Promise<T>
+  ): Promise<T> {
+    const { telemetry } = this.#runtime.settings
+    const caller = this.#callerOf(server, connection, ctx)
+    if (!telemetry) return run(caller)
+    const { abilities, call } = caller
+    const { trace: named } = traceParameters(telemetry, { get: name => textIn(ctx.mcpReq._meta, name) })
+    const begin = () =>
+      telemetry.begin({
+        name: tool === undefined ? method : `${method} ${tool}`,
+        kind: 'server',
+        parent: named ?? call.trace,
+        attributes: {
+          [ATTRIBUTES.mcpMethod]: method,
+          ...(tool !== undefined && { [ATTRIBUTES.toolName]: tool }),
+          [ATTRIBUTES.binding]: BINDING
+        }
+      })
+    return runInSpan({ begin, binding: BINDING, signal: call.signal }, ({ carrier }) =>
+      run({ abilities, call: { ...call, trace: carrier } })
+    )
   }
 
   /** The numbers of A2A are never those of MCP. Foreign, removed and unknown tasks look alike. */
@@ -226,6 +281,12 @@ function abilitiesOf(declared: unknown, era: McpConnection['era']): Abilities {
     form: isObject(elicitation) && (form !== undefined || url === undefined),
     url: url !== undefined
   }
+}
+
+/** A text in the `_meta` of a request. */
+function textIn(meta: unknown, name: string): string | undefined {
+  const value = isObject(meta) ? meta[name] : undefined
+  return typeof value === 'string' ? value : undefined
 }
 
 /** The responses of a client's user by their keys. The SDK passes on those that are objects. */

@@ -182,9 +182,10 @@ export class Questions {
     } catch (error) {
       if (!isA2AError(error)) throw error
       if (error.code === 'InvalidParams') return reasonOf(error)
-      // The task has moved on: its deadline, or another answer.
-      if (error.code === 'UnsupportedOperation') return undefined
-      throw error
+      if (error.code !== 'UnsupportedOperation') throw error
+      // The chart has no transition for this answer, or the task has moved on: its deadline, or another answer.
+      const { status } = await this.#runtime.getTask({ id: task.id, historyLength: 0 }, call)
+      return isInterrupted(status.state) && status.message?.messageId === question ? error.message : undefined
     }
   }
 

@@ -2,9 +2,9 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
-import { errorFrame, readEnvelope } from '../json-rpc/dispatch.ts'
+import { errorFrame, readEnvelope, type Envelope } from '../json-rpc/dispatch.ts'
 import { COUNTED, mcpSettings, type McpOptions } from './mcp-handler.ts'
-import { AgentOverMcp } from './mcp-server.ts'
+import { AgentOverMcp, BINDING } from './mcp-server.ts'
 
 /** The two ends of a host's pipe: lines that come in, and lines that go out. */
 export interface HostPipe {
@@ -28,7 +28,7 @@ export async function serveHost(
     import('@modelcontextprotocol/server/stdio')
   ])
   const agent = new AgentOverMcp(runtime, sdk, mcpSettings(options))
-  const call: CallContext = { principal, connection: {}, binding: 'MCP' }
+  const call: CallContext = { principal, connection: {}, binding: BINDING }
   const transport = new LineTransport(pipe)
   const { logger } = runtime.settings
   const handle = serveStdio(({ era }) => agent.serverFor({ era, call }), {
@@ -57,7 +57,15 @@ function deliver(runtime: ServedRuntime, line: string, call: CallContext, transp
     const over = rejected.count(counted)
     if (over) return transport.writeLine(errorFrame(envelope.id, over))
   }
-  transport.onmessage?.(JSON.parse(line) as JSONRPCMessage)
+  transport.onmessage?.(messageIn(envelope, line) as JSONRPCMessage)
+}
+
+/** The message of a line. The envelope has that of a request parsed already. */
+function messageIn(envelope: Exclude<Envelope, { kind: 'invalid' }>, line: string): unknown {
+  if (envelope.kind === 'response') return JSON.parse(line)
+  const { method, params } = envelope
+  const message = { jsonrpc: '2.0', method, ...(params !== undefined && { params }) }
+  return envelope.kind === 'request' ? { ...message, id: envelope.id } : message
 }
 
 /** Answers every request of a host with one error, until the lines end. */

@@ -10,6 +10,7 @@ import {
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
 import { type ServedRuntime, servedRuntime } from '../../runtime/runtime-options.ts'
+import { agUiUrlAt, withAgUi, type AgUiOptions } from '../ag-ui/ag-ui-handler.ts'
 import type { Handler } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, withScheme } from '../entry/interfaces.ts'
 import { A_PATH, ADDRESS, checkHost, checkPath, listen, type Address } from '../entry/listen.ts'
@@ -44,6 +45,11 @@ export interface ServeOptions extends Address {
    * options. It needs `@modelcontextprotocol/server`. Default none.
    */
   readonly mcp?: boolean | McpOptions
+  /**
+   * The agent over AG-UI, for front ends such as CopilotKit, at `/ag-ui` below its path and below the path of each
+   * tenant: `true`, or options. Default none.
+   */
+  readonly agui?: boolean | AgUiOptions
   /** An inspector of the agent: `inspect()` of `taskchart/inspector`. Default none. */
   readonly inspector?: PortExtension
 }
@@ -58,11 +64,12 @@ const OPTIONS: OptionKinds<ServeOptions> = {
   grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'),
   metrics: objectSuchAs('{ port: 9464 }'),
   mcp: [value => typeof value === 'boolean' || isObject(value), 'true, or options such as { waitMs: 50_000 }'],
+  agui: [value => typeof value === 'boolean' || isObject(value), "true, or options such as { questions: 'message' }"],
   inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives')
 }
 
 /** The options of a port that is opened here, which the server of an app does not have. */
-const OF_OWN_PORT = ['port', 'host', 'http', 'mcp', 'inspector'] as const
+const OF_OWN_PORT = ['port', 'host', 'http', 'mcp', 'agui', 'inspector'] as const
 
 /**
  * Serves a runtime on one port: JSON-RPC and REST over HTTP, and JSON-RPC over WebSocket. All are at one URL, with the
@@ -108,7 +115,7 @@ export async function serve(given: Runtime, options: ServeOptions = {}): Promise
 /** Serves on the one port, or on the server of the app. */
 async function serveHere(
   runtime: ServedRuntime,
-  { path = '/', http = true, server, dialects = [], interfaces = [], mcp, inspector, ...address }: ServeOptions
+  { path = '/', http = true, server, dialects = [], interfaces = [], mcp, agui, inspector, ...address }: ServeOptions
 ): Promise<Served> {
   if (server)
     return attach(runtime, listening(server, runtime), path, { webSocket: true, http: false, dialects, interfaces })
@@ -116,7 +123,8 @@ async function serveHere(
   const answer = http
     ? httpHandler(runtime, { path, dialects, interfaces, webSocket: true })
     : cardAndPage(runtime, { path, ...offer })
-  const handler = mcp ? withMcp(runtime, path, mcp === true ? {} : mcp, answer) : answer
+  const beside = mcp ? withMcp(runtime, path, mcp === true ? {} : mcp, answer, inspector?.tap) : answer
+  const handler = agui ? withAgUi(runtime, path, agui === true ? {} : agui, beside) : beside
   const own = await listen(address, runtime, withExtension(inspector, handler))
   const sockets = attach(runtime, own.server, path, offer, inspector?.tap)
   const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
@@ -128,7 +136,8 @@ async function serveHere(
   return {
     ...served,
     ...(http && { url }),
-    ...(mcp && { mcpUrl: mcpUrlAt(url, mcp === true ? {} : mcp) })
+    ...(mcp && { mcpUrl: mcpUrlAt(url, mcp === true ? {} : mcp) }),
+    ...(agui && { agUiUrl: agUiUrlAt(url, agui === true ? {} : agui) })
   }
 }
 

@@ -3,6 +3,7 @@ import type { Agent } from '../../runtime/index.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { checkOptions, type OptionKinds, textSuchAs, TRUE_OR_FALSE } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
+import { checkMcpInstalled } from '../mcp/mcp-handler.ts'
 import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } from './coverage.ts'
 import { differenceText, failsTest, historyFiles, replayFile } from './histories/replay-histories.ts'
 import { describeBargainMove } from './negotiation/model.ts'
@@ -121,6 +122,7 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
       )}`
     )
   const { drivers, lacks: unwalked } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
+  if (drivers.some(driver => driver.startsWith('over MCP'))) checkMcpInstalled('The driver over MCP')
   const fewer = chosen.filter(({ isDeepest }) => isDeepest)
   const walkedBy = (driver: Driver) => {
     const { disk }: Partial<Manner> = Object(DRIVERS[driver])
@@ -223,7 +225,7 @@ function pathTest(driver: Driver, name: string, walk: PathTest['walk'], steps: P
 function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Driver): PathTest[] {
   const { negotiate } = agent
   const manner: Liveness | Manner = DRIVERS[driver]
-  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
+  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk || manner.reach === 'MCP') return []
   return paths.map(path =>
     pathTest(
       driver,

@@ -35,6 +35,8 @@ export interface Served {
   readonly metricsUrl?: string
   /** The URL for hosts of the Model Context Protocol, if they are served: `http://127.0.0.1:4242/mcp`. */
   readonly mcpUrl?: string
+  /** The URL for front ends that speak AG-UI, if they are served: `http://127.0.0.1:4242/ag-ui`. */
+  readonly agUiUrl?: string
   /** The interfaces in the card at this URL, for other servers of the same agent. */
   readonly interfaces: readonly AgentInterface[]
   /**

@@ -139,7 +139,7 @@ async function quiet(load: Load, server: ServerProcess, forMs: number): Promise<
 }
 
 /** A process that sends as much as it can. */
-class Flood {
+export class Flood {
   readonly #child
   #told: FloodTold[] = []
 
@@ -169,11 +169,13 @@ class Flood {
   }
 }
 
-function quotients(some: readonly number[], others: readonly number[]): number[] {
+/** Each value by the other of its round. */
+export function quotients(some: readonly number[], others: readonly number[]): number[] {
   return some.map((value, i) => value / (others[i] ?? NaN))
 }
 
-function at(part: number, tookMs: readonly number[]): number {
+/** The time within which this part of the requests was answered. */
+export function at(part: number, tookMs: readonly number[]): number {
   const sorted = tookMs.toSorted((a, b) => a - b)
   return sorted[Math.ceil(part * sorted.length) - 1] ?? NaN
 }

@@ -37,6 +37,10 @@ export interface OursOptions {
   readonly recorded?: boolean
   /** Whether properties are observed. */
   readonly observed?: boolean
+  /** Whether it is served over MCP too. */
+  readonly mcp?: boolean
+  /** Whether the header `x-principal` names its callers. */
+  readonly named?: boolean
 }
 
 const {
@@ -51,7 +55,9 @@ const {
   deadlineMs,
   inspected,
   recorded,
-  observed = false
+  observed = false,
+  mcp = false,
+  named = false
 } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({
@@ -74,11 +80,13 @@ const runtime = createRuntime({
   ...(store && { store }),
   ...(node && { cluster: node }),
   ...(tenants && { tenants }),
+  ...(named && { authenticate: ({ headers }) => ({ id: String(headers['x-principal']) }) }),
   limits: { ...limits, advanced: { ...limits.advanced, framesPerSecond: 1_000_000 } }
 })
 await node?.open()
 const { url } = await serve(runtime, {
   port: 0,
+  mcp,
   ...(inspected && { inspector: recorded ? recording() : inspect({ token: BENCH_TOKEN }) })
 })
 report(Number(new URL(url).port))

@@ -2,6 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { on, once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { threadTimes } from '../server-process.ts'
 import type { Sample } from './sampler.ts'
 
 /** The highest samples of a server, in bytes and milliseconds. */
@@ -113,9 +114,9 @@ export class Besieged {
    */
   readonly threads = (): Threads => {
     const { pid } = this.#child
-    const [ranMs, waitedMs] = scheduled(pid, pid)
+    const [ranMs, waitedMs] = threadTimes(pid, pid)
     this.#store ??= threadNamed(pid, 'taskchart store')
-    return { ranMs, waitedMs, storeWaitedMs: scheduled(pid, this.#store)[1] }
+    return { ranMs, waitedMs, storeWaitedMs: threadTimes(pid, this.#store)[1] }
   }
 
   /** Has its process free what nothing refers to any more. Resolves with the sizes right after it. */
@@ -159,16 +160,6 @@ function highest(one: Peaks, other: Peaks): Peaks {
 
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
-}
-
-/** For how long a thread ran, and for how long it waited for a processor, in milliseconds. */
-function scheduled(pid: number | undefined, thread: number | undefined): readonly [ranMs: number, waitedMs: number] {
-  try {
-    const [ran, waited] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')
-    return [Number(ran) / 1e6, Number(waited) / 1e6]
-  } catch {
-    return [0, 0]
-  }
 }
 
 function threadNamed(pid: number | undefined, name: string): number | undefined {

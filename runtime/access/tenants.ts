@@ -27,7 +27,7 @@ export interface Tenant {
 export type TenantOptions = Readonly<Record<string, Tenant>>
 
 /** Paths of a server, which are no names of tenants. */
-const RESERVED = ['healthz', 'readyz', 'mcp']
+const RESERVED = ['healthz', 'readyz', 'mcp', 'ag-ui']
 
 /** The scope that a call names: the tenant is that of its parameters, else that of its URL. */
 export function scopeOf(
@@ -146,7 +146,8 @@ export class Tenants {
 function checkTenant(name: string, tenant: Tenant): void {
   const what = `tenants.${name}`
   if (RESERVED.includes(name)) {
-    const use = name === 'mcp' ? 'is where a server speaks MCP' : 'reports the health of a server'
+    const protocol = { mcp: 'MCP', 'ag-ui': 'AG-UI' }[name]
+    const use = protocol === undefined ? 'reports the health of a server' : `is where a server speaks ${protocol}`
     throw new TypeError(`${what} is reserved: /${name} ${use}. Choose another name.`)
   }
   if (typeof tenant !== 'object' || tenant === null) throw new TypeError(`${what} has to be an object, such as {}.`)

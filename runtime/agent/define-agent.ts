@@ -10,7 +10,8 @@ import { isNegotiation, type Negotiation } from '../negotiation/negotiation.ts'
 import type { NegotiateFunction } from '../negotiation/per-message.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import { checkArgument, rejectUnknown } from '../primitives/options.ts'
-import type { Migrate } from '../snapshots/restored-task.ts'
+import { checkRenamed, type Renamed } from '../snapshots/renames.ts'
+import type { AnyMigrate } from '../snapshots/restored-task.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { refuseOtherMajor } from '../xstate/other-majors.ts'
 import { checkCapabilities, type CapabilityChoices } from './capabilities.ts'
@@ -93,11 +94,18 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   /** The version of the work, which is stored with each task. Default: that of the card. */
   readonly version?: string
   /**
+   * The names that states and actors of the statechart have now, by those that another version gave them. They are
+   * replaced in a stored task of that version, before `migrate`: in its states, its history, its actors, its timers.
+   * `{ states: { choosing: 'asking' } }` is for the tasks of every other version; by the version that stored them:
+   * `{ '1': { states: { choosing: 'asking' }, actors: { paint: 'draw' } } }`. A nested state is named by its path.
+   */
+  readonly renamed?: Renamed
+  /**
    * Converts a statechart's snapshot from another version into one that this version can restore. It should be pure,
    * since it may be called several times for a task. If it throws, the task fails. Without it, a stored snapshot is
    * restored if it fits the chart.
    */
-  readonly migrate?: Migrate
+  readonly migrate?: AnyMigrate
   /**
    * The work of other versions, by version: a task goes on with the work of the version that opened it. An entry is a
    * work, or `{ work, input?, recovery?, properties? }`; what it leaves out is as in the agent. For versions without an
@@ -145,6 +153,7 @@ const MEMBERS = Object.keys({
   restart: true,
   recovery: true,
   version: true,
+  renamed: true,
   migrate: true,
   earlier: true,
   cancelGraceMs: true,
@@ -175,6 +184,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
     messages = 'reject',
     restart,
     recovery,
+    renamed,
     migrate,
     earlier,
     cancelGraceMs = 5000,
@@ -235,12 +245,15 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
     ...(negotiate && { negotiate }),
     ...policies,
     version,
+    ...(renamed !== undefined && { renamed }),
     ...(migrate && { migrate }),
     ...(input && { input }),
     ...(inputJsonSchema && { inputJsonSchema }),
     ...(properties && { properties })
   }
-  return earlier === undefined ? agent : { ...agent, earlier: earlierVersions(earlier, agent) }
+  const complete = earlier === undefined ? agent : { ...agent, earlier: earlierVersions(earlier, agent) }
+  if (renamed !== undefined) checkRenamed(renamed, complete)
+  return complete
 }
 
 function checkVersions(

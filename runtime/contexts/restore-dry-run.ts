@@ -103,7 +103,8 @@ function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undef
   })
 }
 
-function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict, 'outlook' | 'reason'> {
+/** What a restore would do with a task that is prepared for it. */
+export function outlookOf(task: RestoredTask, agent: Agent): Pick<RestoreVerdict, 'outlook' | 'reason'> {
   const { error, isMigrated, saved, row, earlierVersion = '' } = task
   const own = agent.earlier?.[earlierVersion] ?? agent
   if (error) return { outlook: 'fails', reason: reasonFor(error) }

@@ -1,6 +1,7 @@
 import type { AnyActorLogic, AnyStateMachine } from 'xstate'
 import { eventName, isMadeUp, OWN_ACTION } from '../../machines/xstate-names.ts'
 import { publishedSchema } from '../authoring/input-schema.ts'
+import type { Names } from '../snapshots/renames.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import {
   actionName,
@@ -14,6 +15,7 @@ import {
   type WrittenTransition
 } from '../xstate/written-chart.ts'
 import { codeText, type CodeText, textDigest } from './code-text.ts'
+import { withOldNames } from './old-names.ts'
 
 /** A piece of an author's code in a chart. */
 export interface CodePart {
@@ -99,13 +101,17 @@ export function nameOf(state: WrittenState): string {
   return pathOf(state) || 'the chart'
 }
 
-/** Reads a chart for a comparison. */
-export function partsOf(machine: AnyStateMachine, reads?: ModuleReads): ChartParts {
-  const chart = writtenChart(machine)
+/** Reads a chart for a comparison. `names`: those by which its parts get their names in another version. */
+export function partsOf(machine: AnyStateMachine, reads?: ModuleReads, names?: Names): ChartParts {
+  const chart = names ? withOldNames(writtenChart(machine), names) : writtenChart(machine)
+  const oldSources = new Map(Array.from(names?.sources ?? [], ([old, name]) => [name, old]))
   const named = (kind: 'guards' | 'actions' | 'actors' | 'delays') =>
     Object.entries(machine.implementations[kind] as Readonly<Record<string, unknown>>)
       .filter(([name]) => !isMadeUp(name))
-      .map(([name, value]): DraftPart => ({ kind: KINDS[kind], name, isNamed: true, code: codeText(value) }))
+      .map(([now, value]): DraftPart => {
+        const name = kind === 'actors' ? (oldSources.get(now) ?? now) : now
+        return { kind: KINDS[kind], name, isNamed: true, code: codeText(value) }
+      })
   const [guards, actions, actors, delays] = [named('guards'), named('actions'), named('actors'), named('delays')]
   const reader = new StateReader(chart, [...guards, ...actions, ...actors, ...delays])
   const sealed = new Map<DraftPart, CodePart>()
@@ -127,7 +133,8 @@ export function partsOf(machine: AnyStateMachine, reads?: ModuleReads): ChartPar
     })
   )
   const context: DraftPart = { kind: 'context', name: 'context', isNamed: false, code: codeText(chart.context) }
-  const isChartNamed = ({ name }: DraftPart) => isMachine(machine.implementations.actors[name] as AnyActorLogic)
+  const isChartNamed = ({ name }: DraftPart) =>
+    isMachine(machine.implementations.actors[names?.sourceOf(name) ?? name] as AnyActorLogic)
   return {
     machine,
     chart,

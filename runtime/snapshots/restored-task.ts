@@ -1,4 +1,4 @@
-import type { AnyStateMachine } from 'xstate'
+import type { AnyStateMachine, ContextFrom, SnapshotFrom } from 'xstate'
 import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { jsonLoss } from '../primitives/json.ts'
@@ -6,6 +6,7 @@ import { killPoint } from '../primitives/kill-points.ts'
 import type { ContextKey, RestorableRow, Store, StoredContext } from '../store/store.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
+import { namesSince, renamedTask, type Renamed } from './renames.ts'
 import { checkFormat, type RestoredTask, type SavedTask } from './snapshot-text.ts'
 
 const cannot = 'This task cannot be resumed with the present agent:'
@@ -16,13 +17,15 @@ type Work = WorkFunction | WorkGenerator | AnyStateMachine
 interface RestoringAgent {
   readonly work?: Work
   readonly version: string
-  readonly migrate?: Migrate
+  readonly renamed?: Renamed
+  readonly migrate?: AnyMigrate
   readonly earlier?: Readonly<Record<string, { readonly work: Work }>>
 }
 
 /**
- * Prepares a stored task for a restore: finds the work of its version, or migrates the task if the agent has `migrate`,
- * then checks that the task fits its work. Throws InternalError for a task that a newer taskchart has stored.
+ * Prepares a stored task for a restore: finds the work of its version, or renames what the agent has renamed and calls
+ * its `migrate`. Then checks that the task fits its work. Throws InternalError for a task that a newer taskchart has
+ * stored.
  */
 export function restoredTask(row: RestorableRow, agent: RestoringAgent): RestoredTask {
   if (row.snapshot === undefined) return unread(row)
@@ -69,7 +72,15 @@ function unread(row: RestorableRow): RestoredTask {
   return { row, saved, text: JSON.stringify(saved), isOther: false, isMigrated: false, error }
 }
 
-function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): SavedTask {
+/** A task that another version has stored, with the names of now and converted; itself if nothing changes it. */
+function migratedTask(saved: SavedTask, agent: RestoringAgent): SavedTask {
+  const names = namesSince(saved.version, agent)
+  const converted = convertedTask(names ? renamedTask(saved, names) : saved, agent)
+  if (converted !== saved) killPoint('before migration')
+  return converted
+}
+
+function convertedTask(saved: SavedTask, { version, migrate }: RestoringAgent): SavedTask {
   const work = saved.children?.['work']
   if (!migrate || !work || !('value' in work.snapshot)) return saved
   const snapshot = migrated(
@@ -77,7 +88,6 @@ function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): S
     { version: saved.version, snapshot: work.snapshot as Record<string, unknown> },
     version
   )
-  killPoint('before migration')
   return { ...saved, children: { ...saved.children, work: { ...work, snapshot } } }
 }
 
@@ -134,21 +144,56 @@ export function snapshotBytes({ tasks }: StoredContext): number {
   return tasks.reduce((sum, { snapshot }) => sum + (snapshot?.length ?? 0), 0)
 }
 
-/** A stored statechart: `snapshot` is XState's persisted snapshot, a copy that you may change. */
-export interface StoredWork {
-  /** The agent's version that stored it; `undefined` for a snapshot from before versions existed. */
-  readonly version: string | undefined
-  readonly snapshot: Record<string, unknown>
+type ChartsByVersion = Readonly<Record<string, AnyStateMachine>>
+
+/** A chart as XState persists it. */
+type StoredChart<Chart extends AnyStateMachine> = {
+  readonly status: 'active'
+  readonly value: SnapshotFrom<Chart>['value']
+  readonly context: ContextFrom<Chart>
+  /** The states to which its history leads, by the ids of history states. */
+  readonly historyValue?: Readonly<Record<string, readonly { readonly id: string }[]>>
+  /** Its actors by their ids. */
+  readonly children?: Readonly<Record<string, { readonly src: string; readonly snapshot: unknown }>>
 }
 
-/** Converts a statechart that another version has stored into a snapshot for the present version. */
-export type Migrate = (stored: StoredWork) => unknown
+/**
+ * A stored statechart: `snapshot` is XState's persisted snapshot, a copy that you may change. `version` is the agent's
+ * version that stored it; `undefined` for a snapshot from before versions existed.
+ */
+interface Stored<Version, Snapshot> {
+  readonly version: Version
+  readonly snapshot: Snapshot
+}
+
+/** A stored statechart of any version. */
+export type StoredWork = Stored<string | undefined, Record<string, unknown>>
+
+type StoredOf<Before> = [Before] extends [never]
+  ? StoredWork
+  : Before extends AnyStateMachine
+    ? Stored<string | undefined, StoredChart<Before>>
+    : Before extends ChartsByVersion
+      ? { [Version in keyof Before]: Stored<Version, StoredChart<Before[Version]>> }[keyof Before]
+      : never
+
+/**
+ * Converts a statechart that another version has stored into a snapshot for the present version. With the types of both
+ * charts it is `Migrate<typeof before, typeof now>`, or by version
+ * `Migrate<{ '1': typeof first; '2': typeof second }, typeof now>`.
+ */
+export type Migrate<Before extends AnyStateMachine | ChartsByVersion = never, Now extends AnyStateMachine = never> = (
+  stored: StoredOf<Before>
+) => [Now] extends [never] ? unknown : StoredChart<Now>
+
+/** A `Migrate` of any charts: as a method, its argument may have the types of these. */
+export type AnyMigrate = { migrate(stored: StoredWork): unknown }['migrate']
 
 /**
  * Calls an author's `migrate`. Throws InvalidAgentResponse if it throws, or does not return the snapshot of an active
  * chart.
  */
-function migrated(migrate: Migrate, stored: StoredWork, version: string): Record<string, unknown> {
+function migrated(migrate: AnyMigrate, stored: StoredWork, version: string): Record<string, unknown> {
   const given = snapshotBy(migrate, stored, version)
   if (isObject(given) && given['status'] === 'active' && isStateValue(given['value']) && isObject(given['context']))
     return { historyValue: {}, children: {}, ...given }
@@ -163,7 +208,7 @@ function fromTo(stored: string | undefined, present: string): string {
   return `The migration of this task from ${stored === undefined ? 'no version' : `version ${stored}`} to version ${present}`
 }
 
-function snapshotBy(migrate: Migrate, stored: StoredWork, version: string): unknown {
+function snapshotBy(migrate: AnyMigrate, stored: StoredWork, version: string): unknown {
   try {
     const given = migrate({ version: stored.version, snapshot: structuredClone(stored.snapshot) }) ?? null
     const loss = jsonLoss(given, 'what migrate returns', 'kept')

@@ -41,6 +41,12 @@ const REFUSALS = [400, 401, 403, 404, 415, 421, 426, 429, 500, 501, 503]
 /** Results of a post to a webhook. */
 const DELIVERIES = ['received', 'rejected', 'failed'] as const
 
+/** Methods of MCP that reach the agent. */
+const MCP_METHODS = ['tools/list', 'tools/call', 'tasks/get', 'tasks/update', 'tasks/cancel', 'resources/read'] as const
+
+/** A method of MCP that reaches the agent. */
+type McpMethod = (typeof MCP_METHODS)[number]
+
 /** An operation, in camelCase. */
 type CountedCall = OperationName | 'authorized'
 
@@ -69,6 +75,10 @@ export class Counters {
   /** By terminal state. */
   readonly endedTasks = zeros((Object.keys(TASK_STATES) as TaskState[]).filter(isTerminal))
   readonly calls = zeros<CountedCall>([...Object.values(OPERATIONS).map(({ name }) => name), 'authorized'])
+  /** Requests over MCP, by method. The operations that they run are in `calls`. */
+  readonly mcpCalls = zeros(MCP_METHODS)
+  /** Those of them that were answered with an error, by method. */
+  readonly mcpErrors = zeros(MCP_METHODS)
   /** By the code of the error that a caller got. */
   readonly errors: Counts<ErrorCode> = zeros(Object.keys(ERRORS) as ErrorCode[])
   /** By HTTP status. */
@@ -91,6 +101,16 @@ export class Counters {
   /** Counts a call of an operation. */
   called(operation: CountedCall): void {
     this.calls[operation] += 1
+  }
+
+  /** Counts a request over MCP. */
+  calledOverMcp(method: McpMethod): void {
+    this.mcpCalls[method] += 1
+  }
+
+  /** Counts a request over MCP that is answered with an error. */
+  failedOverMcp(method: McpMethod): void {
+    this.mcpErrors[method] += 1
   }
 
   /** Begins to count violations of these properties. */

@@ -67,6 +67,8 @@ export const ATTRIBUTES = {
   serverAddress: 'server.address',
   serverPort: 'server.port',
   messageId: 'messaging.message.id',
+  mcpMethod: 'mcp.method.name',
+  toolName: 'gen_ai.tool.name',
   aiOperation: 'gen_ai.operation.name',
   aiProvider: 'gen_ai.provider.name',
   agentName: 'gen_ai.agent.name',

@@ -628,5 +628,23 @@ export const adapterFaults: readonly Fault[] = [
     unit: 'test/adapters/cluster/cluster.test.ts',
     find: 'void lost(shards, false)',
     replace: ''
+  },
+  {
+    name: 'a canceled task is completed over MCP',
+    file: 'adapters/mcp/task-view.ts',
+    find: `if (state === 'TASK_STATE_CANCELED')`,
+    replace: `if (state === 'TASK_STATE_REJECTED')`
+  },
+  {
+    name: 'a question is lost over MCP',
+    file: 'adapters/mcp/questions.ts',
+    find: 'if (!isInterrupted(state) || !message) return undefined',
+    replace: `if (state !== 'TASK_STATE_AUTH_REQUIRED' || !message) return undefined`
+  },
+  {
+    name: 'an update over MCP reaches another question than its own',
+    file: 'adapters/mcp/mcp-server.ts',
+    find: 'const response = question && responses[question.key]',
+    replace: 'const response = question && Object.values(responses)[0]'
   }
 ]

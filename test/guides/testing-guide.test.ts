@@ -23,7 +23,7 @@ const run = (...args: string[]) => runBare(...args).catch((error: { stdout: stri
 await t.test("the guide's programs test an agent with Node's runner and with tap", { skip: NO_SQLITE }, async t => {
   const tap = (await run('--import', 'tsx', join(folder, 'block-1.ts'))).stdout
   t.match(tap, /# states: 3 of 3\n# transitions: 1 of 1\n# tags: 1 of 1\n# guard outcomes: 2 of 2/)
-  t.match(tap, /# \{ total: 31, pass: 31 \}/)
+  t.match(tap, /# \{ total: 37, pass: 37 \}/)
   const node = (await run('--import', 'tsx', '--test-reporter=tap', join(folder, 'block-0.ts'))).stdout
-  t.match(node, /# pass 31\n# fail 0/)
+  t.match(node, /# pass 37\n# fail 0/)
 })

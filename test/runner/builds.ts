@@ -121,6 +121,9 @@ function pageSources(): string[] {
   ]
 }
 
+/** The files of a folder, apart from packages that are installed there. */
 function filesIn(path: string): string[] {
-  return statSync(path).isDirectory() ? readdirSync(path).flatMap(name => filesIn(join(path, name))) : [path]
+  if (!statSync(path).isDirectory()) return [path]
+  const names = readdirSync(path).filter(name => name !== 'node_modules')
+  return names.flatMap(name => filesIn(join(path, name)))
 }

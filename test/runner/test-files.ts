@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 
-/** All test files, by path. */
+/** All test files, by path, without those of packages that are installed below `test`. */
 export function allTestFiles(): string[] {
   return readdirSync('test', { recursive: true, encoding: 'utf8' })
-    .filter(path => path.endsWith('.test.ts'))
+    .filter(path => path.endsWith('.test.ts') && !path.includes('node_modules'))
     .map(path => `test/${path}`)
     .toSorted()
 }

@@ -319,7 +319,7 @@ await t.test('wrong arguments for a runtime, an agent, an address or a file are 
     ],
     [
       () => agentTests(agent, { drivers: ['x'] as Wrong }),
-      /^There is no driver "x"\. There are 11, such as 'the chart' or /
+      /^There is no driver "x"\. There are 13, such as 'the chart' or /
     ],
     [
       () => agentTests(agent, { drivers: [1] as Wrong }),

@@ -7,6 +7,7 @@ import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-opti
 import { createNode } from '../../../runtime/runtime.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import type { Observer } from '../../../runtime/telemetry-port.ts'
+import { agUiUrlAt, withAgUi } from '../../ag-ui/ag-ui-handler.ts'
 import { drawChart } from '../../drawing/chart-drawing.ts'
 import { formOf, refusalAnswer } from '../../entry/answers.ts'
 import type { Handler } from '../../entry/connection.ts'
@@ -21,7 +22,7 @@ import { withExtension } from '../../serve/port-extension.ts'
 import { attach, type Served } from '../../websocket/attach.ts'
 import { refuse } from '../../websocket/handshake.ts'
 import { type Command, type CommandError, EXIT, type Io, usageError } from '../command.ts'
-import { coverageFile } from '../files.ts'
+import { coverageFile, readExampleFile } from '../files.ts'
 import type { AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
 import { whenAborted, park, surviveRejections, within } from '../process/process-events.ts'
@@ -129,6 +130,7 @@ async function serve(
     draw: drawChart,
     alwaysRecord: true,
     coverage: () => tested.read(),
+    example: () => readExampleFile(resolve(cwd, file), logger),
     test: report => testRun.start(report),
     prove: report => proofRun.start(report),
     page: builtPage,
@@ -158,7 +160,8 @@ async function serve(
   const { hosts } = served.runtime.settings
   const places = {
     ...placesOf(module.agent, acceptedUrl(served.url, hosts), served.interfaces, acceptedUrl(inspector.pageUrl, hosts)),
-    ...(mcp && { mcp: acceptedUrl(mcpUrlAt(served.url), hosts) })
+    ...(mcp && { mcp: acceptedUrl(mcpUrlAt(served.url), hosts) }),
+    agui: acceptedUrl(agUiUrlAt(served.url), hosts)
   }
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
   stdout.write(
@@ -276,7 +279,8 @@ export async function serveDev(
     const dialects = parts.legacy ? await legacyDialects(runtime, parts.legacy) : []
     release()
     const answer = httpHandler(runtime, { dialects, webSocket: true })
-    handler = withExtension(inspector, parts.mcp ? withMcp(runtime, '/', {}, answer) : answer)
+    const beside = parts.mcp ? withMcp(runtime, '/', {}, answer) : answer
+    handler = withExtension(inspector, withAgUi(runtime, '/', {}, beside))
     return attach(runtime, own.server, '/', { webSocket: true, http: true, dialects }, inspector.tap)
   }
   const undo = async (cause: unknown) => {

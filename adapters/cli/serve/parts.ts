@@ -284,6 +284,8 @@ export interface Places {
   readonly pid: number
   /** The URL for hosts of the Model Context Protocol, if they are served. */
   readonly mcp?: string
+  /** The URL for front ends that speak AG-UI, if they are served. */
+  readonly agui?: string
   /** The URL of the metrics, if they are served. */
   readonly metrics?: string
 }
@@ -305,7 +307,7 @@ export function placesOf({ card }: Agent, http: string, interfaces: readonly Age
 /** The output of `serve` on a terminal: the agent's URLs, a command line to paste, and how to stop it. */
 export function announcement(
   { card }: Agent,
-  { url, http, card: cardUrl, page, pid, grpc, mcp, metrics }: Places,
+  { url, http, card: cardUrl, page, pid, grpc, mcp, agui, metrics }: Places,
   needsKey: boolean,
   end = ''
 ): string {
@@ -313,7 +315,7 @@ export function announcement(
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 
   agent  ${url}
-         ${http} for JSON-RPC and REST${grpc === undefined ? '' : `\n         ${grpc} for gRPC`}${mcp === undefined ? '' : `\n         ${mcp} for hosts of MCP`}
+         ${http} for JSON-RPC and REST${grpc === undefined ? '' : `\n         ${grpc} for gRPC`}${mcp === undefined ? '' : `\n         ${mcp} for hosts of MCP`}${agui === undefined ? '' : `\n         ${agui} for front ends that speak AG-UI`}
   card   ${cardUrl}
   page   ${page}${metrics === undefined ? '' : `\n         ${metrics} for Prometheus`}
 

@@ -30,6 +30,7 @@ const OPTIONS = {
   'card-jku': { type: 'string' },
   versions: { type: 'string' },
   mcp: { type: 'boolean', default: false },
+  agui: { type: 'boolean', default: false },
   legacy: { type: 'boolean', default: false },
   'legacy-websocket': { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
@@ -56,6 +57,7 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free po
   --card-jku URL  the URL of the public key, written into the signature
   --versions LIST  the versions of A2A: 1.0 (the default), or 1.0,1.1. 1.1 is a draft: what it adds may change
   --mcp           also speak the Model Context Protocol at /mcp; needs the package @modelcontextprotocol/server. --json gives the URL as mcp
+  --agui          also speak AG-UI at /ag-ui, for front ends such as CopilotKit; dev always does. --json gives the URL as agui
   --legacy        also speak A2A 0.3 and 0.1; needs the package @a2a-js/sdk
   --legacy-websocket  with --legacy: list WebSocket in cards of A2A 0.3 too, which does not define it
   --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
@@ -78,6 +80,8 @@ export interface ServeSettings {
   readonly grpc: number | undefined
   /** Whether the Model Context Protocol is spoken. */
   readonly mcp: boolean
+  /** Whether AG-UI is spoken. */
+  readonly agui: boolean
   /** Where metrics are served; `undefined` for nowhere. */
   readonly metrics: Required<MetricsOptions> | undefined
   /** The cards of A2A 0.3; `undefined` if older versions are not served. */
@@ -140,6 +144,7 @@ export async function readServeArguments(
     'card-jku': jku,
     versions,
     mcp,
+    agui,
     legacy: speaksOlder,
     'legacy-websocket': webSocketInCards,
     db: [db, secondDb] = [],
@@ -201,6 +206,7 @@ export async function readServeArguments(
     grpc: grpc === undefined ? undefined : readPort('grpc', grpc),
     metrics: metrics === undefined ? undefined : readMetricsAddress(metrics),
     mcp,
+    agui,
     legacy: speaksOlder ? { webSocketInCards } : undefined,
     db,
     node,

@@ -29,7 +29,7 @@ import { readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-o
 /** `taskchart serve`: serves the agent of a module until a signal stops it. */
 export const serveCommand: Command = {
   usage:
-    'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--mcp] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
+    'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--mcp] [--agui] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. An export authenticate identifies callers, and an
 export authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or SIGTERM
 stops the server within 10 seconds: clients are notified, and work may finish its cleanup. A second one stops it at
@@ -71,6 +71,7 @@ async function serve(
     address: { host, port = PORTS[0] },
     legacy,
     mcp,
+    agui,
     grpc: grpcPort,
     metrics,
     inspect: isInspected,
@@ -114,7 +115,7 @@ async function serve(
       .catch(listenError(metrics, { host: '--metrics', port: '--metrics' }))
       .catch(closeAll)
   const inspector = isInspected ? inspectorWith({}) : undefined
-  const served = await listen(runtime, { port, host }, { legacy, mcp, ...grpc, inspector }).catch(closeAll)
+  const served = await listen(runtime, { port, host }, { legacy, mcp, agui, ...grpc, inspector }).catch(closeAll)
   const { hosts } = runtime.settings
   const places = {
     ...placesOf(
@@ -124,6 +125,7 @@ async function serve(
       inspector && acceptedUrl(inspector.pageUrl, hosts)
     ),
     ...(served.mcpUrl !== undefined && { mcp: acceptedUrl(served.mcpUrl, hosts) }),
+    ...(served.agUiUrl !== undefined && { agui: acceptedUrl(served.agUiUrl, hosts) }),
     ...(measured && { metrics: measured.url })
   }
   // It may have been stopped while it opened.
@@ -142,6 +144,7 @@ async function serve(
 interface Beside {
   readonly legacy: ServeSettings['legacy']
   readonly mcp: boolean
+  readonly agui: boolean
   readonly grpc?: PortBinding
   readonly inspector: PortExtension | undefined
 }
@@ -149,13 +152,14 @@ interface Beside {
 async function listen(
   runtime: ServedRuntime,
   address: { readonly port: number; readonly host: string },
-  { legacy, mcp, grpc, inspector }: Beside
+  { legacy, mcp, agui, grpc, inspector }: Beside
 ): Promise<Served> {
   const dialects = legacy ? await legacyDialects(runtime, legacy) : []
   return serveRuntime(runtime, {
     ...address,
     dialects,
     mcp,
+    agui,
     ...(grpc && { grpc }),
     ...(inspector && { inspector })
   }).catch(listenError(address))

@@ -30,6 +30,7 @@ type HistoryValues = { readonly [Name in keyof typeof FILTER_OPTIONS]?: string |
   readonly redact?: boolean | undefined
   readonly out?: string | undefined
   readonly html?: boolean | undefined
+  readonly svg?: boolean | undefined
 }
 
 /** What an export tells meanwhile. */
@@ -51,8 +52,8 @@ export async function exportHistories(
   io: Io
 ): Promise<void> {
   if (db === undefined) throw usageError('--history needs --db: an agent does not give the journals of its tasks.')
-  if (values.out !== undefined || values.html === true)
-    throw usageError('--history writes files into its folder. Leave out --out and --html.')
+  if (values.out !== undefined || values.html === true || values.svg === true)
+    throw usageError('--history writes files into its folder. Leave out --out, --html and --svg.')
   const { report, exported } = progress
   const folder = resolve(io.cwd, values.history)
   const store = await openReader(db, io.cwd, { warn: report, error: report })

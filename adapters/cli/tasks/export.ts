@@ -1,17 +1,22 @@
 import { lstat, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import type { AnyStateMachine } from 'xstate'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
+import type { Agent } from '../../../runtime/index.ts'
 import { redactValue } from '../../../runtime/ports/logger.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
+import { chartsOf } from '../../drawing/agent-charts.ts'
 import { drawChart } from '../../drawing/chart-drawing.ts'
 import { rebuiltSteps } from '../../inspector/story/chart-path.ts'
 import { storyHtml, taskChartNames } from '../../inspector/story/story.ts'
 import { readOptions } from '../arguments.ts'
 import { CommandError, EXIT, type Io, type Output, usageError } from '../command.ts'
+import { loadUnlessStopped } from '../load-agent.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportHistories } from './export-history.ts'
+import { taskPicture } from './picture.ts'
 import {
   FILTER_OPTIONS,
   type FoundTask,
@@ -21,6 +26,7 @@ import {
   type TaskSource,
   withSource
 } from './source.ts'
+import { workSteps } from './work-steps.ts'
 
 const OPTIONS = {
   ...SOURCE_OPTIONS,
@@ -28,6 +34,8 @@ const OPTIONS = {
   limit: { type: 'string' },
   out: { type: 'string' },
   html: { type: 'boolean' },
+  svg: { type: 'boolean' },
+  agent: { type: 'string' },
   history: { type: 'string' },
   redact: { type: 'boolean' }
 } as const
@@ -49,6 +57,12 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
   if (values.html === true && ids.length !== 1) throw usageError('--html exports one task. Give its id.')
   const alone = HISTORY_ONLY.find(option => values.history === undefined && values[option] !== undefined)
   if (alone !== undefined) throw usageError(`--${alone} is for --history DIR.`)
+  if (values.svg === true && ids.length !== 1) throw usageError('--svg exports one task. Give its id.')
+  if (values.svg === true && values.html === true)
+    throw usageError('--html and --svg exclude each other. Give one of them.')
+  if (values.agent !== undefined && values.svg !== true) throw usageError('--agent is for --svg.')
+  const module = values.agent === undefined ? undefined : await loadUnlessStopped(values.agent, io)
+  const chart = module && workChartOf(module.agent, values.agent)
   const counts: Counts = { exported: 0, failures: new Set() }
   const reporter = reporterFor(counts, values.history ?? values.out, io)
   const report = (message: string) => {
@@ -79,7 +93,9 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
             textOf:
               values.html === true
                 ? id => taskStoryOf(source, id)
-                : async (id, scope) => lineOf(await source.read(id, scope))
+                : values.svg === true
+                  ? id => taskPictureOf(source, id, chart)
+                  : async (id, scope) => lineOf(await source.read(id, scope))
           },
           io.signal
         )
@@ -207,9 +223,7 @@ async function refuseExisting(path: string): Promise<void> {
 
 /** The story of a task as an HTML file: the task's own chart, rebuilt from its events, its sequence and its talk. */
 export async function taskStoryOf(source: TaskSource, taskId: string): Promise<string> {
-  const { task, generation, events: known } = await source.read(taskId)
-  // An agent that numbers no events cannot send them again.
-  const events = known ?? (generation === undefined ? [] : await source.events?.(taskId, generation)) ?? []
+  const { task, events } = await readWithEvents(source, taskId)
   const svg = await drawChart(taskMachine)
   return storyHtml(
     {
@@ -219,4 +233,33 @@ export async function taskStoryOf(source: TaskSource, taskId: string): Promise<s
     },
     redactValue
   )
+}
+
+async function readWithEvents(
+  source: TaskSource,
+  taskId: string
+): Promise<Pick<Required<CompleteTask>, 'task' | 'events'>> {
+  const { task, generation, events } = await source.read(taskId)
+  // An agent that numbers no events cannot send them again.
+  return { task, events: events ?? (generation === undefined ? [] : await source.events?.(taskId, generation)) ?? [] }
+}
+
+/** A task as a moving SVG, with the chart of its work if that is given, else with the task's own. */
+async function taskPictureOf(source: TaskSource, taskId: string, work: AnyStateMachine | undefined): Promise<string> {
+  const { task, events } = await readWithEvents(source, taskId)
+  const svg = await drawChart(work ?? taskMachine)
+  const steps = work
+    ? workSteps(work, events)
+    : rebuiltSteps(events, taskChartNames()).map(({ generation = 0, states = [], transitions = [] }) => ({
+        generation,
+        states,
+        transitions
+      }))
+  return taskPicture({ task, events, svg, steps })
+}
+
+function workChartOf(agent: Agent, file: string | undefined): AnyStateMachine {
+  const chart = chartsOf(agent).find(({ id }) => id === 'work')
+  if (chart) return chart.machine
+  throw new CommandError(`The work of ${file} is no chart. Leave --agent out: then the chart of the task is drawn.`)
 }

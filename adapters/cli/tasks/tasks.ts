@@ -16,6 +16,7 @@ import { didYouMean } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportTasks } from './export.ts'
 import { printTasks, recordLines } from './lines.ts'
+import { tryMigrations } from './migrate.ts'
 import { printPatches } from './patches.ts'
 import { type CompleteTask, readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
 
@@ -27,6 +28,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
   ['show', showTask],
   ['export', exportTasks],
   ['patches', printPatches],
+  ['migrate', tryMigrations],
   ['cancel', cancelTask]
 ])
 
@@ -39,8 +41,8 @@ const SECOND_NAMES: ReadonlyMap<string, Action> = new Map<string, Action>([
 
 /** `taskchart tasks`: lists, shows, exports and cancels the tasks of a file or of an agent. */
 export const tasksCommand: Command = {
-  usage: 'taskchart tasks ls|show|export|patches|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
-  words: ['ls', 'show', 'export', 'patches', 'cancel'],
+  usage: 'taskchart tasks ls|show|export|patches|migrate|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
+  words: ['ls', 'show', 'export', 'patches', 'migrate', 'cancel'],
   hasOutputForms: true,
   details: `
   ls              matching tasks, latest status first
@@ -50,6 +52,10 @@ export const tasksCommand: Command = {
   patches         the patches of functions and generators, and which can be retired: open tasks that run the code with
                   each, those that run it without, and those that were opened before the patch was first met and have
                   not been asked; only with --db. In a cluster, ask when every node has the code with the patch
+  migrate AGENT.ts|js --dry-run
+                  what an agent would make of every open task: the states before and after renamed, migrate and earlier,
+                  the verdict of taskchart diff, and the properties of the agent that the result violates. It starts
+                  no work and writes nothing; only with --db
   cancel TASK     cancel a task and print its new state; only with a URL
 
 Where the tasks are:
@@ -87,6 +93,15 @@ Of patches:
   --output json, -o json
                   one document: an array of these
 
+Of migrate:
+  --dry-run       has to be there: servers migrate tasks when they load them
+  --sample N      at most so many tasks, spread evenly over all that are open
+  --json          one line of JSON for each: { tenant, principal, contextId, taskId, state, from?, to, before?, after?,
+                  verdict, reasons, violated }. "from" and "to" are versions, "before" and "after"
+                  { state, context, actors }
+  --output json, -o json
+                  one document: an array of these
+
 Of export:
   --history DIR   write a file for each open task into this folder, which taskchart test --histories replays: its log,
                   journal, snapshot and definition; with --db. --state, --context, --since and --version choose tasks as
@@ -97,11 +112,15 @@ Of export:
                   part if the exit code is not 0
   --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
                   Secrets are left out as in logs. It needs elkjs
+  --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
+                  state, and what client and agent say. Secrets are left out as in logs. It needs elkjs
+  --agent FILE    with --svg: draw the chart of the work of this agent instead of the task's own. Its code is loaded but
+                  does not run: what the stored events do not make certain is not lit
 
 ${ENVIRONMENT_HELP}
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 3 the
-agent was not reached, 4 credentials are missing, or were refused, 5 the time of --timeout has passed, 130 stopped
-with Ctrl-C.
+agent was not reached, 4 credentials are missing, or were refused, 5 the time of --timeout has passed, 10 some tasks
+cannot be migrated, 11 some go on otherwise, or it cannot be said, 130 stopped with Ctrl-C.
 `,
   run
 }
@@ -111,7 +130,7 @@ async function run([name = '', ...args]: readonly string[], io: Io): Promise<num
   if (action) return action(args, io)
   throw usageError(
     name === ''
-      ? 'Say what to do with tasks: ls, show, export, patches or cancel.'
+      ? 'Say what to do with tasks: ls, show, export, patches, migrate or cancel.'
       : `Tasks have no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`
   )
 }

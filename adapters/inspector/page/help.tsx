@@ -7,7 +7,7 @@ export const isHelpOpen = signal(false)
 const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['/', 'search the tasks'],
   ['j k, ↓ ↑', 'go through a list'],
-  ['1 … 7', 'Chart, Sequence, Timeline, Frames, Talk, Paths, and Nodes in a cluster'],
+  ['1 … 8', 'Story, Chart, Sequence, Timeline, Frames, Talk, Paths, and Nodes in a cluster'],
   ['m', 'write a message'],
   ['n', 'write the first message of a new context'],
   ['Enter', 'open the chosen row, on a small screen'],

@@ -1,13 +1,13 @@
 import { effect } from '@preact/signals'
 import { render } from 'preact'
 import { openAgent } from './agent/agent.ts'
-import { followTasks } from './agent/task-log.ts'
+import { followTasks, showExample } from './agent/task-log.ts'
 import { openFeed } from './feed/feed.ts'
 import { focusOn } from './frame/focus.ts'
 import { askForFrames } from './frames/frames-panel.tsx'
 import { Header } from './header.tsx'
 import { Help, isHelpOpen } from './help.tsx'
-import { keepAddress, part, PARTS, phoneView } from './selection.ts'
+import { keepAddress, part, PARTS, phoneView, showTalk } from './selection.ts'
 import { showTab, Tabs } from './tabs.tsx'
 import { chooseFirst, startNew, TaskList } from './tasks/task-list.tsx'
 import { keepTheme } from './theme.ts'
@@ -20,6 +20,7 @@ for (const begin of [
   openFeed,
   openAgent,
   followTasks,
+  showExample,
   chooseFirst,
   startAtNewest,
   askForFrames,
@@ -70,8 +71,7 @@ function showView(): void {
 }
 
 function talk(): void {
-  part.value = 'talk'
-  phoneView.value = 'task'
+  showTalk()
   focusOn('#composer')
 }
 

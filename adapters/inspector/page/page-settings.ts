@@ -12,7 +12,16 @@ export function feedUrl(): string {
 
 /** The URL of a task's story, as a file. */
 export function storyUrl(taskId: string): string {
-  return `/inspector/story?${new URLSearchParams({ token: meta('taskchart-token'), task: taskId })}`
+  return `/inspector/story?${fileOf(taskId)}`
+}
+
+/** The URL of a task as a recorded example, as a file. */
+export function exampleUrl(taskId: string): string {
+  return `/inspector/example?${fileOf(taskId)}`
+}
+
+function fileOf(task: string): URLSearchParams {
+  return new URLSearchParams({ token: meta('taskchart-token'), task })
 }
 
 /** The agent's URL on this page's host: the browser allows no other. */

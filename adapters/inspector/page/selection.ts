@@ -1,7 +1,7 @@
 import { batch, effect, signal } from '@preact/signals'
 
 /** The tabs of the page. */
-export const PARTS = ['chart', 'sequence', 'timeline', 'frames', 'talk', 'paths', 'nodes'] as const
+export const PARTS = ['story', 'chart', 'sequence', 'timeline', 'frames', 'talk', 'paths', 'nodes'] as const
 
 export type PartName = (typeof PARTS)[number]
 
@@ -15,13 +15,23 @@ export const contextId = signal(given.get('context') ?? undefined)
 export const taskId = signal(given.get('task') ?? undefined)
 
 /** The open tab. */
-export const part = signal<PartName>(wantedPart ?? 'chart')
+export const part = signal<PartName>(wantedPart ?? 'story')
 
 /** Whether a new context was asked for, so that none is chosen before its first message. */
 export const isNew = signal(false)
 
 /** The half of the page that a small screen shows: the list, or the chosen task. */
 export const phoneView = signal<'list' | 'task'>(contextId.peek() === undefined ? 'list' : 'task')
+
+/** The half of the story that a phone shows. */
+export const storyHalf = signal<'talk' | 'chart'>('talk')
+
+/** Shows the conversation, in the story or in a part of its own. */
+export function showTalk(): void {
+  if (part.peek() !== 'talk') part.value = 'story'
+  storyHalf.value = 'talk'
+  phoneView.value = 'task'
+}
 
 /** Chooses a context, and a task in it. */
 export function choose(context: string | undefined, task?: string): void {

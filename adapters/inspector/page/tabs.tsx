@@ -7,12 +7,14 @@ import { NodesPanel } from './nodes/nodes-panel.tsx'
 import { PathsPanel } from './paths/paths-panel.tsx'
 import { PARTS, part, phoneView, taskId, type PartName } from './selection.ts'
 import { SequencePanel } from './sequence/sequence-panel.tsx'
+import { StoryPanel } from './story/story-panel.tsx'
 import { TalkPanel } from './talk/talk-panel.tsx'
 import { TaskError } from './task-error.tsx'
 import { TimeBar } from './time/time-bar.tsx'
 import { TimelinePanel } from './timeline/timeline-panel.tsx'
 
 const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel: ComponentType }>> = {
+  story: { label: 'Story', panel: StoryPanel },
   chart: { label: 'Chart', panel: ChartPanel },
   sequence: { label: 'Sequence', panel: SequencePanel },
   timeline: { label: 'Timeline', panel: TimelinePanel },
@@ -22,7 +24,7 @@ const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel
   nodes: { label: 'Nodes', panel: NodesPanel }
 }
 
-/** The tabs that show the chosen task at a generation. */
+/** The tabs above which the time of the chosen task is; the story has it below. */
 const TIMED: ReadonlySet<PartName> = new Set(['chart', 'sequence', 'talk', 'timeline'])
 
 /** The tabs of this agent: one without a cluster has no nodes. */
@@ -62,7 +64,7 @@ export function Tabs() {
           ))}
         </div>
       </div>
-      {part.value !== 'talk' && <TaskError taskId={taskId.value} />}
+      {part.value !== 'talk' && part.value !== 'story' && <TaskError taskId={taskId.value} />}
       {TIMED.has(part.value) && <TimeBar />}
       <div role="tabpanel" id="part" aria-labelledby={`tab-${part.value}`} aria-label={label} class="part-box">
         <Panel />

@@ -14,6 +14,9 @@ export const REMEMBERED_STEPS = 2000
 /** The number of ended actors kept per context. */
 export const REMEMBERED_ACTORS = 200
 
+/** The journal's key of a step's result, with the step's name, behind the name of an actor of the work. */
+const STORED_STEP = /(?:^|\/)step\/(.+)\/\d+$/s
+
 /** Receives the events of a recorded context. */
 export interface RecordListener {
   /** There is more to show. Called often. */
@@ -112,8 +115,34 @@ export class ContextRecord {
     this.#listener.grew?.(bytes)
   }
 
-  /** Adds the generations of a commit to the steps that led to it. */
-  committed({ expected, tasks }: Commit): void {
+  /** Adds the generations of a commit to the steps that led to it, and the results of the work's steps that it stores. */
+  committed(commit: Commit): void {
+    this.#date(commit)
+    const { expected: turn, tasks, journal } = commit
+    for (const { taskId, key, value } of journal) {
+      const [, name] = STORED_STEP.exec(key) ?? []
+      const to = name === undefined ? undefined : this.#workOf(taskId)
+      if (!to) continue
+      const event = { ...(value as object), type: `step ${name}`, name }
+      const generation = tasks.find(row => row.taskId === taskId)?.generation
+      this.#add({
+        kind: 'stored',
+        to,
+        event,
+        turn,
+        from: undefined,
+        nodes: undefined,
+        transitions: undefined,
+        generation
+      })
+    }
+  }
+
+  #workOf(taskId: string): ActorEntry | undefined {
+    return [...this.#entries.values()].findLast(entry => entry.kind === 'work' && entry.taskId === taskId)
+  }
+
+  #date({ expected, tasks }: Commit): void {
     for (let at = this.steps.last; at >= this.steps.first; at -= 1) {
       const step = this.steps.at(at)
       if (!step || step.turn < expected) return
@@ -240,6 +269,10 @@ export class ContextRecord {
     if (!to) return
     if (kind === 'microstep') to.hasStepped = true
     const { turnNumber: turn } = hostOf(system)
+    this.#add({ kind, to, event, turn, from, nodes, transitions, generation: undefined })
+  }
+
+  #add({ kind, to, event, turn, from, nodes, transitions, generation }: Omit<SeenStep, 'n' | 'atMs' | 'bytes'>): void {
     const bytes = stepSizeOf(event)
     const replaced = this.steps.push({
       n: this.steps.last + 1,
@@ -251,7 +284,7 @@ export class ContextRecord {
       from,
       nodes,
       transitions,
-      generation: undefined,
+      generation,
       bytes
     })
     this.#count(bytes - (replaced?.bytes ?? 0))

@@ -11,6 +11,7 @@ import type { Chart, ActorStep } from '../feed.ts'
 import type { Recorder } from '../recorder/recorder.ts'
 import { type Redact, shownStep } from '../recorder/seen-step.ts'
 import { type ChartNames, eventWords, partsText, chartPathOf, rebuiltSteps } from './chart-path.ts'
+import { exampleText } from './recorded-example.ts'
 import { html, partsHtml, plainText } from './story-parts.ts'
 
 /** A chart of a story, with the steps that the task took in it. */
@@ -61,7 +62,7 @@ export function storyHtml({ agent, task, events, charts }: Story, redact: Redact
     artifacts = []
   } = task
   const title = `${agent === undefined ? '' : `${agent}: `}task ${id}`
-  const lines = linesOf(task, events)
+  const lines = storyLines(task, events)
   return `<!doctype html>\n${html(
     'html',
     { lang: 'en' },
@@ -130,7 +131,7 @@ function litSvg(svg: string, steps: readonly ActorStep[]): string {
 }
 
 /** One line of the sequence. */
-interface Line {
+export interface StoryLine {
   readonly generation: number | undefined
   readonly from: 'client' | 'agent'
   readonly what: string
@@ -141,12 +142,12 @@ interface Line {
  * Messages and events in one order. A message of the client has no generation: it comes after the agent's message
  * before it. Without events, there are only messages.
  */
-function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): Line[] {
+export function storyLines({ status, history = [] }: Task, events: readonly TaskEvent[]): StoryLine[] {
   const messages =
     status.message && !history.some(({ messageId }) => messageId === status.message?.messageId)
       ? [...history, status.message]
       : history
-  const lines: Line[] = []
+  const lines: StoryLine[] = []
   const places = new Map(
     events.flatMap(({ update }, i) =>
       'statusUpdate' in update && update.statusUpdate.status.message
@@ -173,14 +174,14 @@ function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): 
   return [...lines, ...events.slice(next).map(lineOf)]
 }
 
-function lineOf(event: TaskEvent): Line {
+function lineOf(event: TaskEvent): StoryLine {
   const { generation, update } = event
   if ('artifactUpdate' in update) return { generation, from: 'agent', what: eventWords(event) }
   const { state, message } = update.statusUpdate.status
   return { generation, from: 'agent', what: stateText(state), message }
 }
 
-function sequenceHtml(lines: readonly Line[], redact: Redact): string {
+function sequenceHtml(lines: readonly StoryLine[], redact: Redact): string {
   const rows = lines.map(({ generation, from, what, message }) =>
     html(
       'tr',
@@ -219,19 +220,26 @@ interface StorySource {
   readonly redact: Redact
 }
 
-/** The story of a task as an HTML file; `undefined` if there is none in this scope. */
-export async function taskStory(
-  { agent, store, recorder, charts, redact }: StorySource,
-  scope: Scope,
-  taskId: string
-): Promise<string | undefined> {
+/** What is known of a task: the task, its events, and its recorded steps; `undefined` if it is not in this scope. */
+async function readRun({ store, recorder }: Pick<StorySource, 'store' | 'recorder'>, scope: Scope, taskId: string) {
   const stored = await readWhole(store, scope, taskId)
   if (!stored) return undefined
   const { task, generation } = stored
   const events = await readAllEvents(store, scope, taskId, generation)
-  const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(
-    ({ to, nodes }) => to.taskId === taskId && nodes !== undefined
-  )
+  const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(({ to }) => to.taskId === taskId)
+  return { task, events, steps }
+}
+
+/** The story of a task as an HTML file; `undefined` if there is none in this scope. */
+export async function taskStory(
+  { agent, charts, redact, ...source }: StorySource,
+  scope: Scope,
+  taskId: string
+): Promise<string | undefined> {
+  const run = await readRun(source, scope, taskId)
+  if (!run) return undefined
+  const { task, events } = run
+  const steps = run.steps.filter(({ nodes }) => nodes !== undefined)
   const shown = charts.flatMap(({ id, title, svg }): StoryChart[] => {
     const own = steps.filter(({ to }) => to.chart === id).map(step => shownStep(step, redact))
     if (own.length > 0) return [{ title, svg, steps: own, isRebuilt: false }]
@@ -239,4 +247,17 @@ export async function taskStory(
   })
   const story: Story = { agent, task, events, charts: shown }
   return storyHtml(story, redact)
+}
+
+/**
+ * A task as a recorded example, as JSON text without secrets; `undefined` if there is none in this scope. Files in
+ * messages and artifacts stay as they are.
+ */
+export async function taskExample(
+  { redact, ...source }: Omit<StorySource, 'agent' | 'charts'>,
+  scope: Scope,
+  taskId: string
+): Promise<string | undefined> {
+  const run = await readRun(source, scope, taskId)
+  return run && exampleText(run.task, run.events, run.steps, redact)
 }

@@ -1,10 +1,15 @@
+import type { AnyStateMachine } from 'xstate'
 import { type Agent } from '../../../runtime/index.ts'
 import {
   type AgentOutline,
   CODE_OPTIONS,
   type ChartParts,
   type ModuleDigests,
+  type ModuleReads,
   agentOutline,
+  type Names,
+  namesSince,
+  partsOf,
   PLAIN_OPTIONS,
   type WorkOutline
 } from '../../../runtime/work-port.ts'
@@ -89,14 +94,20 @@ export function diffOutlines(before: AgentOutline, { agent, path }: AgentSide): 
     changes
   }
   if (before.work.kind === 'chart' && after.work.kind === 'chart') {
+    const names = kept || around.isSameVersion ? undefined : namesSince(before.version, agent)
     const others = after.work.children
-    const children = Array.from(
-      before.work.children,
-      ([name, parts]) => [`child:${name}`, parts, others.get(name)] as const
+    const work = chartDiff(
+      'work',
+      before.work.chart,
+      after.work.chart,
+      around,
+      names && { names, reads: modules.readsOf }
     )
-    const pairs = [['work', before.work.chart, after.work.chart] as const, ...children]
-    const charts = pairs.flatMap(([chart, one, other]) => (other ? [chartDiff(chart, one, other, around)] : []))
-    return { ...shared, charts }
+    const children = Array.from(before.work.children).flatMap(([name, parts]) => {
+      const other = others.get(names?.sourceOf(name) ?? name)
+      return other ? [chartDiff(`child:${name}`, parts, other, around)] : []
+    })
+    return { ...shared, charts: [work, ...children] }
   }
   return { ...shared, charts: [], work: workVerdict([before, after], changes) }
 }
@@ -105,13 +116,28 @@ function packagesText(names: readonly string[]): string {
   return names.length === 0 ? 'packages' : `packages (${[...new Set(names)].toSorted().join(', ')})`
 }
 
-function chartDiff(chart: string, before: ChartParts, after: ChartParts, around: Surroundings): ChartDiff {
+/** The new names of a chart, and how its modules are read. */
+interface Renaming {
+  readonly names: Names
+  readonly reads: ModuleReads
+}
+
+/** Compares two charts. With new names it is compared part by part as the old one named them. */
+function chartDiff(
+  chart: string,
+  before: ChartParts,
+  after: ChartParts,
+  around: Surroundings,
+  renaming?: Renaming
+): ChartDiff {
+  const machine = after.machine as AnyStateMachine
+  const named = renaming ? partsOf(machine, renaming.reads, renaming.names) : after
   return {
     chart,
     before: before.chart,
     after: after.chart,
-    ...chartChanges(before, after),
-    configurations: verdictsOn(before, after, around)
+    ...chartChanges(before, after, renaming?.names),
+    configurations: verdictsOn(before, named, { ...around, names: renaming?.names })
   }
 }
 

@@ -4,6 +4,7 @@ import {
   answerFormText,
   type ChartParts,
   type CodePart,
+  type Names,
   nameOf,
   pathOf,
   type StateParts
@@ -48,22 +49,24 @@ export interface ChartDifference {
   readonly marks: DifferenceMarks
 }
 
-/** Compares two charts part by part. */
-export function chartChanges(before: ChartParts, after: ChartParts): ChartDifference {
-  return new Comparison(before, after).run()
+/** Compares two charts part by part. `names`: the new ones that the agent gives to what the old chart has. */
+export function chartChanges(before: ChartParts, after: ChartParts, names?: Names): ChartDifference {
+  return new Comparison(before, after, names).run()
 }
 
 class Comparison {
   readonly #before: ChartParts
   readonly #after: ChartParts
+  readonly #names: Names | undefined
   readonly #changes: Change[] = []
   readonly #marks = { added: new Set<string>(), removed: new Set<string>(), changed: new Set<string>() }
   /** The states of both. */
   readonly #pairs = new Map<WrittenState, WrittenState>()
 
-  constructor(before: ChartParts, after: ChartParts) {
+  constructor(before: ChartParts, after: ChartParts, names: Names | undefined) {
     this.#before = before
     this.#after = after
+    this.#names = names
   }
 
   run(): ChartDifference {
@@ -95,25 +98,32 @@ class Comparison {
     this.#changes.push(change)
   }
 
-  /** Pairs two states, and their children: by their keys, then those with another key that are alike. */
+  /** Pairs two states, and their children: by their names now, then those with another key that are alike. */
   #pair(one: WrittenState, other: WrittenState): void {
     this.#pairs.set(one, other)
-    const gone = one.states.filter(({ key }) => !other.states.some(state => state.key === key))
-    const added = other.states.filter(({ key }) => !one.states.some(state => state.key === key))
+    const keyNow = ({ key, path }: WrittenState) => this.#names?.pathOf(path).at(-1) ?? key
+    const gone = one.states.filter(state => !other.states.some(({ key }) => key === keyNow(state)))
+    const added = other.states.filter(({ key }) => !one.states.some(state => keyNow(state) === key))
     for (const state of one.states) {
-      const same = other.states.find(({ key }) => key === state.key)
-      if (same) this.#pair(state, same)
+      const same = other.states.find(({ key }) => key === keyNow(state))
+      if (!same) continue
+      if (same.key !== state.key) this.#addRenamed(state, same)
+      this.#pair(state, same)
     }
     for (const state of gone) {
       const alike = added.filter(candidate => likenessOf(candidate) === likenessOf(state))
       const others = gone.filter(candidate => likenessOf(candidate) === likenessOf(state))
       const [renamed] = alike
       if (!renamed || alike.length > 1 || others.length > 1) continue
-      const [name, to] = [pathOf(state), pathOf(renamed)]
-      this.#add({ part: 'state', change: 'renamed', name, to, says: `the state ${name} is now named ${to}` })
-      this.#marks.changed.add(renamed.id)
+      this.#addRenamed(state, renamed)
       this.#pair(state, renamed)
     }
+  }
+
+  #addRenamed(state: WrittenState, renamed: WrittenState): void {
+    const [name, to] = [pathOf(state), pathOf(renamed)]
+    this.#add({ part: 'state', change: 'renamed', name, to, says: `the state ${name} is now named ${to}` })
+    this.#marks.changed.add(renamed.id)
   }
 
   #compare(one: WrittenState, other: WrittenState): void {
@@ -154,7 +164,12 @@ class Comparison {
   #compareInvoked(before: readonly WrittenActor[], after: readonly WrittenActor[], state: WrittenState): void {
     const nameOfActor = ({ id, src, hasOwnId }: WrittenActor) =>
       hasOwnId && src !== undefined && id !== src ? `${src} as ${id}` : (src ?? id)
-    const [had, has] = [before.map(nameOfActor), after.map(nameOfActor)]
+    const now = ({ id, src, ...actor }: WrittenActor): WrittenActor => ({
+      ...actor,
+      id: this.#names?.idOf(id) ?? id,
+      src: src && (this.#names?.sourceOf(src) ?? src)
+    })
+    const [had, has] = [before.map(actor => nameOfActor(now(actor))), after.map(nameOfActor)]
     const say = (change: 'added' | 'removed', actor: string, says: string) => {
       this.#marks.changed.add(state.id)
       this.#add({ part: 'actor', change, name: actor, says })
@@ -242,7 +257,8 @@ class Comparison {
     const added = after.filter(({ name }) => !before.some(other => other.name === name))
     const renamed = new Map<CodePart, CodePart>()
     for (const one of gone) {
-      const alike = added.filter(({ code }) => code.digest === one.code.digest && !code.isHidden)
+      const named = added.find(({ name }) => one.kind === 'actor' && name === this.#names?.sourceOf(one.name))
+      const alike = named ? [named] : added.filter(({ code }) => code.digest === one.code.digest && !code.isHidden)
       const [to] = alike
       if (to && alike.length === 1 && ![...renamed.values()].includes(to)) renamed.set(one, to)
     }
@@ -266,7 +282,7 @@ class Comparison {
       })
     }
     for (const one of before) {
-      const other = after.find(({ name }) => name === one.name)
+      const other = renamed.get(one) ?? after.find(({ name }) => name === one.name)
       if (other) this.#compareCode(one, other)
     }
   }

@@ -7,6 +7,7 @@ import {
   type ChartParts,
   type CodePart,
   type Decisive,
+  type Names,
   nameOf,
   pathOf,
   type StateParts
@@ -66,6 +67,8 @@ export interface Surroundings {
   readonly isSameVersion: boolean
   /** Whether a stored chart is migrated first. */
   readonly isMigrated: boolean
+  /** The new names of what the old chart has; the new one has the old names here. */
+  readonly names?: Names | undefined
   /** Whether work may be restarted from its beginning. */
   readonly mayRestart: boolean
   /** Options of the agent that decide how its tasks go on, and that differ; as clauses. */
@@ -162,7 +165,7 @@ class Judge {
       ...(Object.keys(configuration.history).length > 0 && { history: configuration.history })
     }
     const none = { added: [], removed: [] }
-    const lost = misfit(after.machine as AnyStateMachine, this.#storedAt(configuration), 'the work')
+    const lost = this.#misfitOf(configuration)
     if (around.isMigrated) {
       const migrated: ChangedCode = {
         kind: 'migrate',
@@ -228,6 +231,17 @@ class Judge {
     return {
       ...one,
       ways: { places: own.map(waysText), holds: [...always(true)].toSorted(), fails: [...always(false)].toSorted() }
+    }
+  }
+
+  /** Why a stored task is not restored, as a clause; `undefined` if it is. */
+  #misfitOf(configuration: ChartConfiguration): string | undefined {
+    const { after, around } = this.#given
+    const stored = this.#storedAt(configuration)
+    try {
+      return misfit(after.machine as AnyStateMachine, around.names?.snapshotOf(stored) ?? stored, 'the work')
+    } catch (error) {
+      return (error as Error).message
     }
   }
 

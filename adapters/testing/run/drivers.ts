@@ -4,9 +4,12 @@ import { systemClock, withLongTimers } from '../../../runtime/ports/clock.ts'
 import type { Kind } from '../../../runtime/primitives/options.ts'
 import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { connect } from '../../client/connect.ts'
+import { checkMcpInstalled, MCP_PACKAGE } from '../../mcp/mcp-handler.ts'
 import { serve, type Served } from '../../serve/serve.ts'
 import { driverOf, SQLITE_PACKAGE } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
+import { TaskAnswers } from './mcp-answers.ts'
+import { mcpCaller } from './mcp-caller.ts'
 import type { TestClient } from './official-caller.ts'
 import type { DiskName, Interlude } from './world.ts'
 
@@ -22,7 +25,9 @@ export const DRIVERS = {
   'over WebSocket, killed before every step': { reach: 'WEBSOCKET', interlude: 'killed' },
   'over JSON-RPC': { reach: 'JSONRPC', interlude: 'none' },
   'over JSON-RPC, with the official client': { reach: 'JSONRPC', isOfficial: true, interlude: 'none' },
-  'over REST, with the official client': { reach: 'HTTP+JSON', isOfficial: true, interlude: 'none' }
+  'over REST, with the official client': { reach: 'HTTP+JSON', isOfficial: true, interlude: 'none' },
+  'over MCP': { reach: 'MCP', interlude: 'none' },
+  'over MCP, killed before every step': { reach: 'MCP', interlude: 'killed' }
 } as const satisfies Record<string, Liveness | Manner>
 
 /** The name of a driver. */
@@ -41,17 +46,22 @@ export const SOME_DRIVERS: Kind = [
 interface Needs {
   readonly official: () => Promise<unknown>
   readonly sqlite: () => Promise<unknown>
+  readonly mcp: () => Promise<unknown>
 }
 
-const NEEDS: Needs = { official: () => import('./official-caller.ts'), sqlite: async () => driverOf(undefined) }
+const NEEDS: Needs = {
+  official: () => import('./official-caller.ts'),
+  sqlite: async () => driverOf(undefined),
+  mcp: async () => checkMcpInstalled('The driver over MCP')
+}
 
 /** The drivers that can run here, and a line about the missing packages of others. */
-export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Promise<{
+export async function availableDrivers({ official, sqlite, mcp }: Needs = NEEDS): Promise<{
   readonly drivers: readonly Driver[]
   readonly lacks: readonly string[]
 }> {
-  const [hasOfficial, hasSqlite] = await Promise.all(
-    [official, sqlite].map(load =>
+  const [hasOfficial, hasSqlite, hasMcp] = await Promise.all(
+    [official, sqlite, mcp].map(load =>
       load().then(
         () => true,
         () => false
@@ -59,8 +69,9 @@ export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Pro
     )
   )
   const lackOf = (driver: Driver): string | undefined => {
-    const { disk, isOfficial }: Partial<Manner> = Object(DRIVERS[driver])
+    const { disk, isOfficial, reach }: Partial<Manner> = Object(DRIVERS[driver])
     if (disk === 'SQLite' && !hasSqlite) return SQLITE_PACKAGE
+    if (reach === 'MCP' && !hasMcp) return MCP_PACKAGE
     return isOfficial && !hasOfficial ? '@a2a-js/sdk' : undefined
   }
   const missing = allDrivers.filter(driver => lackOf(driver) !== undefined)
@@ -72,9 +83,11 @@ export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Pro
 
 /** How an agent is called: in process, or over a binding. */
 export interface DriverAccess {
-  readonly reach: 'in process' | 'WEBSOCKET' | 'JSONRPC' | 'HTTP+JSON'
+  readonly reach: 'in process' | 'WEBSOCKET' | 'JSONRPC' | 'HTTP+JSON' | 'MCP'
   /** Whether to use the official SDK's client. */
   readonly isOfficial?: true
+  /** The answers to `tasks/get` so far, if the agent is called over MCP. */
+  readonly answers?: TaskAnswers
 }
 
 /**
@@ -83,12 +96,18 @@ export interface DriverAccess {
  */
 export async function createTestClient(
   runtime: ServedRuntime,
-  { reach, isOfficial }: DriverAccess
+  { reach, isOfficial, answers = new TaskAnswers() }: DriverAccess
 ): Promise<TestClient> {
   if (reach === 'in process') return inProcess(runtime)
   // Connections use real time, since the agent's clock is virtual.
   const settings = { ...runtime.settings, clock: withLongTimers(systemClock) }
   const inRealTime: ServedRuntime = { ...runtime, settings }
+  if (reach === 'MCP') {
+    // Its client polls, so no call of a tool has to wait.
+    const served = await serve(inRealTime, { port: 0, mcp: { waitMs: 0 } })
+    const caller = mcpCaller(runtime, inProcess(runtime), String(served.mcpUrl), answers)
+    return { ...caller, close: () => served.close() }
+  }
   const served = await serve(inRealTime, { port: 0 })
   return isOfficial ? withOfficial(served, reach) : withOurs(served, reach)
 }

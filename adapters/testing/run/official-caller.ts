@@ -5,6 +5,7 @@ import type { Message, SendMessageResponse, StreamResponse, Task } from '../../.
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
+import type { Difference } from './mcp-answers.ts'
 
 checkPackages(['@a2a-js/sdk'])
 
@@ -68,5 +69,7 @@ export interface TestClient {
   events(taskId: string, after: number, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
   task(taskId: string): Promise<Task>
   cancel(taskId: string): Promise<Task>
+  /** What is wrong with this task as another protocol shows it. */
+  difference?(task: Task): Promise<Difference | undefined>
   close(): Promise<void>
 }

@@ -10,6 +10,7 @@ import type { Path, PathStep } from '../plan/plan.ts'
 import { type ComparedEvent, comparedUpdate, type ResumedUpdate, withFirstChunks } from '../plan/updates.ts'
 import { type AtStep, OPENING } from './chart-run.ts'
 import { type DriverAccess, createTestClient, type Manner } from './drivers.ts'
+import { TaskAnswers } from './mcp-answers.ts'
 import type { TestClient } from './official-caller.ts'
 import type { WorkDouble } from './stub-actors.ts'
 import { agreeing, type Interlude, newDisk, openingMessage, World, type WorldChanges } from './world.ts'
@@ -19,10 +20,11 @@ export async function walk(
   agent: Agent,
   cast: WorkDouble,
   path: Path,
-  { interlude, disk = 'memory', ...access }: Manner,
+  { interlude, disk = 'memory', ...way }: Manner,
   at: AtStep = () => {},
   changes: WorldChanges = {}
 ): Promise<void> {
+  const access: DriverAccess = { ...way, answers: new TaskAnswers() }
   const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk), changes)
   const caller = await createTestClient(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
@@ -143,6 +145,8 @@ class PathRun {
     const [is, has] = [summaryOf(task), summaryOfUpdates(wanted, this.#taken)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */
     if (!isDeepStrictEqual(is, has)) throw new PathError(step, 'the task has to be', has, is)
+    const wrong = await this.#caller.difference?.(task)
+    if (wrong) throw new PathError(step, wrong.what, wrong.wanted, wrong.found)
   }
 
   #isOwn(artifactId: string): boolean {

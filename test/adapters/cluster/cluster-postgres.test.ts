@@ -1,5 +1,6 @@
 import '../../fixtures/stores/needs-postgres.ts'
 import t, { type Test } from 'tap'
+import { assign } from 'xstate'
 import { connect } from '../../../adapters/client/connect.ts'
 import { postgresNode, type PostgresNodeOptions } from '../../../adapters/cluster/cluster.ts'
 import type { ClusterNode } from '../../../adapters/cluster/node.ts'
@@ -16,8 +17,10 @@ import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
 import {
   defineAgent,
   inputRequired,
+  type MessageReceived,
   type Runtime,
   type RuntimeOptions,
+  setupWork,
   type WorkFunction
 } from '../../../runtime/index.ts'
 import { createNode } from '../../../runtime/runtime.ts'
@@ -349,6 +352,92 @@ await t.test('three nodes are replaced by version 2 and back by version 1, with 
   for (const [id, version] of tasks) {
     const { artifacts } = await reaches(both.runtime, id, 'completed')
     t.match(artifacts?.map(textOf).join(), new RegExp(`^${version},[a-d],[a-d]$`), 'each ran the work of its version')
+  }
+})
+
+await t.test('three nodes are replaced by a version that renames states, and back, and lose no task', async t => {
+  const chartOf = (one: string, two: string) =>
+    setupWork({ types: { context: {} as { words: string[] } } }).createMachine({
+      id: 'work',
+      context: { words: [] },
+      initial: one,
+      states: Object.fromEntries([
+        ...[one, two].map(
+          name =>
+            [
+              name,
+              {
+                tags: 'input-required' as const,
+                meta: { prompt: name },
+                on: {
+                  'message.received': {
+                    target: name === one ? two : 'done',
+                    actions: assign({
+                      words: ({ context, event }: { context: { words: string[] }; event: MessageReceived }) => [
+                        ...context.words,
+                        String(textOf(event.message))
+                      ]
+                    })
+                  }
+                }
+              }
+            ] as const
+        ),
+        ['done', { type: 'final' as const }]
+      ]),
+      output: ({ context }) => ({ artifact: context.words.join() })
+    })
+  const agents = {
+    '1': defineAgent({ card: { name: 'Asks' }, version: '1', work: chartOf('one', 'two') }),
+    '2': defineAgent({
+      card: { name: 'Asks' },
+      version: '2',
+      work: chartOf('first', 'second'),
+      renamed: { '1': { states: { one: 'first', two: 'second' } } }
+    })
+  }
+  const these = cluster(t)
+  const tasks: string[] = []
+  const opensBy = async (...nodes: readonly Node[]) => {
+    for (const { runtime } of nodes)
+      for (let n = 0; n < 3; n += 1) tasks.push(taskIn(await runtime.sendMessage(say('go'))).id)
+  }
+  const replaceAll = async (nodes: readonly Node[], version: '1' | '2', during: (nodes: Node[]) => Promise<void>) => {
+    let now = [...nodes]
+    for (const oldest of nodes) {
+      now = [...now.filter(node => node !== oldest), await these.add({ options: { agent: agents[version] } })]
+      await shared(oldest, ...now)
+      await during(now)
+      await oldest.runtime.close()
+      await shared(...now)
+    }
+    return now as [Node, ...Node[]]
+  }
+  const stored = () => these.run('SELECT task, snapshot FROM snapshots ORDER BY task')
+  const first = []
+  for (let n = 0; n < 3; n += 1) first.push(await these.add({ options: { agent: agents['1'] } }))
+  await shared(...first)
+  await opensBy(...first)
+  const newer = await replaceAll(first, '2', nodes => opensBy(...nodes))
+  for (const id of tasks) await newer[0].runtime.sendMessage(say('a', { taskId: id }))
+  const count = tasks.length
+  const older = await replaceAll(newer, '1', async () => {})
+  await opensBy(older[0])
+  const before = await stored()
+  for (const id of tasks.slice(0, count)) {
+    t.equal(textOf((await older[0].runtime.getTask({ id })).status.message), 'second', 'it can be read')
+    t.match(await rejection(older[0].runtime.sendMessage(say('b', { taskId: id }))), {
+      code: 'Overloaded',
+      message: `Task ${id} was opened by version 2 of this agent, and version 1 has it now.`
+    })
+  }
+  t.strictSame(await stored(), before, 'version 1 leaves the tasks of version 2 in the store, untouched')
+  for (const id of tasks.slice(count)) await older[0].runtime.sendMessage(say('a', { taskId: id }))
+  const last = await replaceAll(older, '2', async () => {})
+  for (const id of tasks) await last[0].runtime.sendMessage(say('b', { taskId: id }))
+  for (const id of tasks) {
+    const { artifacts } = await reaches(last[0].runtime, id, 'completed')
+    t.equal(artifacts?.map(textOf).join(), 'a,b', 'every task went on where it was')
   }
 })
 

@@ -286,6 +286,7 @@ await t.test('a slow page', async t => {
       stirred: () => (stirs += 1),
       authorize: async () => {},
       transitionCounts: undefined,
+      draw: async (chart, collapsed) => `${chart} without ${collapsed.join()}`,
       nodes: undefined,
       test: () => {},
       prove: () => {}
@@ -309,6 +310,18 @@ await t.test('a slow page', async t => {
     sends: [],
     webhooks: [],
     ...more
+  })
+
+  await t.test('of the drawings that a page asks for while one is made, it gets the last', async t => {
+    const { page, shown, sent, ask } = slow(t)
+    page.show(shown)
+    for (const id of ['a', 'b', 'c']) ask({ type: 'draw', chart: 'work', collapsed: [id] })
+    await new Promise(resolve => setImmediate(resolve))
+    const drawn = (id: string) => ({ type: 'drawn', chart: 'work', collapsed: [id], svg: `work without ${id}` })
+    t.strictSame(sent, [drawn('a'), drawn('c')])
+    ask({ type: 'draw', chart: 'task', collapsed: [] })
+    await new Promise(resolve => setImmediate(resolve))
+    t.strictSame(sent.at(-1), { type: 'drawn', chart: 'task', collapsed: [], svg: 'task without ' })
   })
 
   await t.test('receives each changed task once when it reads again', t => {

@@ -53,6 +53,27 @@ await t.test('a page', async t => {
     t.equal(inspector.pageUrl, url)
   })
 
+  await t.test('receives each step of the work whose result was stored, without its secrets', async t => {
+    const { page: connect, runtime } = await inspected(t, {
+      work: async ({ step }) => {
+        await step('price', () => ({ euros: 60, apiKey: 'a-long-key-of-anna' }))
+        await step('a/b', () => undefined)
+        return { artifact: 'done' }
+      }
+    })
+    const page = await connect()
+    const { id, contextId = '' } = await open(runtime, 'a price')
+    await reaches(runtime, id, 'completed')
+    page.ask({ type: 'watch', contextId })
+    const { steps } = await page.frame('steps', ({ steps }) => steps.some(({ event }) => event.type === 'step a/b'))
+    const stored = steps.filter(({ kind }) => kind === 'stored')
+    t.match(stored, [
+      { event: { type: 'step price', name: 'price', result: { euros: 60 } }, taskId: String, generation: Number },
+      { event: { type: 'step a/b', name: 'a/b' } }
+    ])
+    t.notMatch(JSON.stringify(stored), 'a-long-key-of-anna')
+  })
+
   await t.test('receives charts without a drawing where drawing fails, and the reason is logged', async t => {
     const { page, log } = await inspected(
       t,
@@ -802,6 +823,23 @@ await t.test('the hub', async t => {
       await alone.frame('authorized')
       t.equal(alone.all('heat').length, 0)
     }
+  })
+
+  await t.test('draws a chart with collapsed states for a page, and nothing for an unknown chart', async t => {
+    const draw = async ({ id }: { readonly id: string }, collapsed: readonly string[] = []) =>
+      `${id}-${collapsed.join()}`
+    const reader = await (await inspected(t, { work: obedient }, { draw })).page()
+    await reader.frame('hello')
+    reader.ask({ type: 'draw', chart: 'task', collapsed: ['task.active', 'task.failed'] })
+    t.strictSame(await reader.frame('drawn'), {
+      type: 'drawn',
+      chart: 'task',
+      collapsed: ['task.active', 'task.failed'],
+      svg: 'task-task.active,task.failed'
+    })
+    reader.ask({ type: 'draw', chart: 'child:none', collapsed: [] })
+    await until(() => reader.all('drawn').length === 2)
+    t.equal(reader.all('drawn').at(-1)?.svg, '')
   })
 
   await t.test('authorizes a task for a page, or gives the reason why not', async t => {

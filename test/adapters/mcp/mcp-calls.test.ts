@@ -254,7 +254,8 @@ await t.test('each read of a task leaves no listener behind', async t => {
 await t.test('a client that disconnects before it has an id cancels its task, unless the author keeps it', async t => {
   for (const closed of ['cancel', 'keep'] as const) {
     const began = deferred()
-    const { as, runtime } = servedMcp(t, { work: async () => (began.resolve(), new Promise(() => {})) }, {}, { closed })
+    const work = async () => (began.resolve(), new Promise<never>(() => {}))
+    const { as, runtime, log } = servedMcp(t, { work }, {}, { closed })
     const gone = new AbortController()
     const call = as({}).rpc('tools/call', { name: 'coffee', arguments: { message: 'x' } }, gone.signal)
     await began.promise
@@ -263,6 +264,7 @@ await t.test('a client that disconnects before it has an id cancels its task, un
     const stateOf = async () => (await runtime.listTasks({})).tasks[0]?.status.state
     if (closed === 'cancel') await until(async () => (await stateOf()) === 'TASK_STATE_CANCELED')
     else t.equal(await stateOf(), 'TASK_STATE_WORKING')
+    t.strictSame(log, [], 'a client that leaves is no failure')
   }
 })
 

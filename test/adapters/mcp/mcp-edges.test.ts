@@ -1,7 +1,9 @@
 import { Socket } from 'node:net'
 import t from 'tap'
 import { z } from 'zod'
+import type { NodeResponse, Tap } from '../../../adapters/entry/connection.ts'
 import { mcpHandler } from '../../../adapters/mcp/index.ts'
+import { withMcp } from '../../../adapters/mcp/mcp-handler.ts'
 import { serveHost } from '../../../adapters/mcp/stdio.ts'
 import { wordsIn } from '../../../adapters/mcp/content.ts'
 import { elicitedForm } from '../../../adapters/mcp/form.ts'
@@ -17,7 +19,7 @@ import {
   textOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
-import { answerOf, mcpPeer, openedTask, questionIn, textsIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
+import { answerOf, openedTask, questionIn, textsIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
 import { deferred, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { servedMcp, sized } from '../../fixtures/servers/mcp-agent.ts'
 
@@ -93,8 +95,6 @@ await t.test('a response that is none is ignored, and what the runtime says of a
     t.match((await update(response)).result, { resultType: 'complete' })
   const { sendMessage, cancelTask } = runtime
   const failing = (reason: Error) => Object.assign(runtime, { sendMessage: () => Promise.reject(reason) })
-  failing(new A2AError('UnsupportedOperation'))
-  t.match((await update({ action: 'accept', content: {} })).result, { resultType: 'complete' }, 'the task has moved on')
   failing(new A2AError('Overloaded', 'Later.'))
   t.match(await update({ action: 'accept', content: {} }), { status: 503, error: { message: 'Later.' } })
   failing(new Error('broken'))
@@ -103,6 +103,13 @@ await t.test('a response that is none is ignored, and what the runtime says of a
   t.match(await peer.rpc('tasks/cancel', { taskId }), { status: 503 })
   Object.assign(runtime, { cancelTask })
   t.equal(questionIn(await peer.rpc('tasks/get', { taskId })).key, key, 'the question is as it was')
+  const late = async () => {
+    await runtime.cancelTask({ id: taskId })
+    throw new A2AError('UnsupportedOperation')
+  }
+  Object.assign(runtime, { sendMessage: late })
+  t.match((await update({ action: 'accept', content: {} })).result, { resultType: 'complete' }, 'the task has moved on')
+  t.match((await peer.rpc('tasks/get', { taskId })).result, { status: 'cancelled' })
 })
 
 await t.test('arguments may be missing, refer to other tasks, and carry data', async t => {
@@ -216,33 +223,6 @@ await t.test('a served agent says where its metadata is, and refuses a caller ov
   t.match(full, { status: 503, text: /too many pending requests/ })
 })
 
-await t.test('a request belongs to the trace that it names', async t => {
-  const seen: unknown[] = []
-  const span = { carrier: {}, set: () => {}, fail: () => {}, end: () => {}, within: <T>(run: () => T) => run() }
-  const telemetry = {
-    fields: ['traceparent'],
-    begin: ({ name, parent, attributes }: { name: string; parent?: unknown; attributes?: unknown }) => {
-      if (name === 'GetTask') seen.push([parent, JSON.stringify(attributes)])
-      return span
-    }
-  }
-  const { runtime } = start(t, { card: { name: 'Barista' }, work: sized }, { telemetry: telemetry as never })
-  const handler = mcpHandler(runtime)
-  const traceparent = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`
-  await mcpPeer(handler, { tasks: true, meta: { traceparent } }).rpc('tasks/get', { taskId: 'x' })
-  await mcpPeer(handler, { tasks: true, headers: { traceparent } }).rpc('tasks/get', { taskId: 'x' })
-  t.match(seen, [
-    [{ traceparent }, /MCP/],
-    [{ traceparent }, /MCP/]
-  ])
-  const bare = new Request('http://127.0.0.1:4242/mcp', {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
-    body: '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-  })
-  t.equal((await handler(bare)).status, 200)
-})
-
 await t.test('the messages of a host count for its quota too', async t => {
   const { runtime } = start(t, { work: sized }, { limits: { perPrincipal: { requestsPerMinute: 1 } } })
   const written: string[] = []
@@ -251,4 +231,39 @@ await t.test('the messages of a host count for its quota too', async t => {
   }
   await serveHost(runtime, { lines: lines(), write: line => void written.push(line) }, { principal: 'anna' })
   t.match(written.join('\n'), /"code":-31429/)
+})
+
+await t.test('the messages over MCP are recorded while somebody listens, by connection', async t => {
+  const { runtime } = start(t, { card: { name: 'Barista' }, work: sized })
+  const tap: Tap = { onFrame: undefined }
+  const handler = withMcp(runtime, '/', {}, async () => new Response('other'), tap)
+  const seen: [connection: string, direction: string, text: string][] = []
+  const socket = new Socket()
+  const post = async (body: string, served: NodeResponse = {}) =>
+    (
+      await handler(
+        new Request('http://127.0.0.1:4242/mcp', {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+          body
+        }),
+        served
+      )
+    ).text()
+  await post('{"jsonrpc":"2.0","id":1,"method":"ping"}')
+  t.strictSame(seen, [])
+  tap.onFrame = (...frame) => void seen.push(frame)
+  const direct = { socket, response: undefined as never }
+  const answers = [await post('{bad', { direct }), await post('{"jsonrpc":"2.0","id":2,"method":"ping"}', { direct })]
+  await post('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+  t.match(answers, [/-32700/, /^event: message\ndata: /])
+  t.match(seen, [
+    [/^mcp \d+$/, 'in', '{bad'],
+    [seen[0]?.[0], 'out', answers[0]],
+    [seen[0]?.[0], 'in', '{"jsonrpc":"2.0","id":2,"method":"ping"}'],
+    [seen[0]?.[0], 'out', /^\{.*"id":2.*\}$/],
+    [/^mcp \d+$/, 'in', /initialized/]
+  ])
+  t.equal(seen.length, 5, 'nothing answers a notification')
+  t.not(seen[4]?.[0], seen[0]?.[0])
 })

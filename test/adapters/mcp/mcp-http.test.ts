@@ -101,6 +101,31 @@ await t.test('an answer leaves no listener on the connection, however it ends', 
   t.equal(listenersOf(broken), none, 'a failure')
 })
 
+await t.test(
+  'a request whose client has disconnected before its turn does nothing, and counts for its quota',
+  async t => {
+    const limits = { perPrincipal: { requestsPerMinute: 3 } }
+    const { runtime, clock, log } = start(t, { card: { name: 'Barista' }, work: sized }, { limits })
+    const handler = mcpHandler(runtime)
+    const params = { name: 'Barista', arguments: { message: 'x' } }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+    const statuses: number[] = []
+    const ticking = setInterval(() => clock.increment(50), 1)
+    while (statuses.length < 12 && statuses.at(-1) !== 429) {
+      const gone = new AbortController()
+      const request = new Request(ADDRESS, { method: 'POST', headers: HEADERS, body, signal: gone.signal })
+      const answer = handler(request)
+      gone.abort()
+      statuses.push((await answer).status)
+    }
+    clearInterval(ticking)
+    t.strictSame([...new Set(statuses)], [202, 429])
+    clock.increment(60_000)
+    t.strictSame((await runtime.listTasks({})).tasks, [])
+    t.strictSame(log, [])
+  }
+)
+
 await t.test('a malformed request is answered with what is wrong, and nothing happens', async t => {
   const ask = asked(t, { limits: { messageBytes: 10_000 } })
   const deep = `{"jsonrpc":"2.0","id":1,"method":"x","params":${'{"a":'.repeat(80)}1${'}'.repeat(80)}}`

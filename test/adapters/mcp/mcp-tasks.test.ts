@@ -10,6 +10,8 @@ import {
   progress,
   rejected,
   reply,
+  setupWork,
+  textOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
 import { memoryStore } from '../../../runtime/work-port.ts'
@@ -129,6 +131,30 @@ await t.test(
     await until(async () => (await peer.rpc('tasks/get', { taskId })).result['status'] === 'completed')
   }
 )
+
+await t.test('an answer that the chart does not take is asked for again, as a refused one', async t => {
+  const work = setupWork({}).createMachine({
+    initial: 'asking',
+    states: {
+      asking: {
+        tags: 'input-required',
+        meta: { prompt: 'Large?' },
+        on: { 'message.received': { guard: ({ event }) => textOf(event.message) === 'yes', target: 'done' } }
+      },
+      done: { type: 'final' }
+    },
+    output: { artifact: 'A large coffee.' }
+  })
+  const { peer } = servedMcp(t, { work })
+  const taskId = await open(peer)
+  await until(async () => (await peer.rpc('tasks/get', { taskId })).result['status'] === 'input_required')
+  const { key } = questionIn(await peer.rpc('tasks/get', { taskId }))
+  await peer.rpc('tasks/update', answerWith(taskId, key, { action: 'accept', content: { answer: 'no' } }))
+  const again = questionIn(await peer.rpc('tasks/get', { taskId }))
+  t.match(again, { key: `${key}.2`, params: { message: /^Not accepted: .+\n\nLarge\?$/ } })
+  await peer.rpc('tasks/update', answerWith(taskId, again.key, { action: 'accept', content: { answer: 'yes' } }))
+  await until(async () => (await peer.rpc('tasks/get', { taskId })).result['status'] === 'completed')
+})
 
 await t.test('the fifth refused answer cancels the task, with the reason', async t => {
   const { peer } = servedMcp(t, { work: sized })

@@ -27,7 +27,7 @@ const told: WorkFunction = async ({ message, ask }) => {
 
 /** A line of Prometheus's text format: a name, labels and a number. */
 const SAMPLE =
-  /^(?<name>[a-z_]+)(?:\{(?<labels>[a-z_]+="[\w -]*"(?:,[a-z_]+="[\w -]*")*)\})? (?<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)$/
+  /^(?<name>[a-z_]+)(?:\{(?<labels>[a-z_]+="[\w /-]*"(?:,[a-z_]+="[\w /-]*")*)\})? (?<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)$/
 
 /** The samples of a text by name and labels. Throws where it is not in the format. */
 function samplesIn(text: string): Map<string, number> {
@@ -110,6 +110,8 @@ await t.test('every metric is there from the start, with a description, its type
       'contexts',
       'calls_total',
       'call_errors_total',
+      'mcp_calls_total',
+      'mcp_call_errors_total',
       'refused_requests_total',
       'waiting_calls',
       'connections',

@@ -331,13 +331,14 @@ await t.test('a path that lacks a prerequisite is skipped and reported', async t
   )
   const absent = {
     official: () => Promise.reject(new Error('Cannot find package')),
-    sqlite: () => Promise.reject(new TypeError('no driver'))
+    sqlite: () => Promise.reject(new TypeError('no driver')),
+    mcp: () => Promise.reject(new TypeError('no package'))
   }
   const { drivers, lacks } = await availableDrivers(absent)
   t.strictSame(lacks, [
-    `not walked: in process on SQLite, killed before every step; over JSON-RPC, with the official client; over REST, with the official client. To walk them: npm i -D ${SQLITE_PACKAGE} @a2a-js/sdk`
+    `not walked: in process on SQLite, killed before every step; over JSON-RPC, with the official client; over REST, with the official client; over MCP; over MCP, killed before every step. To walk them: npm i -D ${SQLITE_PACKAGE} @a2a-js/sdk @modelcontextprotocol/server`
   ])
-  t.equal(drivers.length, allDrivers.length - 3)
+  t.equal(drivers.length, allDrivers.length - 5)
 })
 
 await t.test('cases are generated from schemas if the author gives none', async t => {

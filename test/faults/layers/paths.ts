@@ -66,6 +66,11 @@ const some: [name: string, agent: Agent, options: AgentTestOptions][] = [
     chart,
     { cases, only: end, drivers: ['in process on SQLite, killed before every step'] }
   ],
+  [
+    'a chart over MCP',
+    chart,
+    { cases, only: 'then the client says "yes", then the client cancels', drivers: ['over MCP'] }
+  ],
   ['a chart over JSON-RPC', chart, { cases, only: end, drivers: ['over JSON-RPC'] }],
   [
     'a chart with the official client',

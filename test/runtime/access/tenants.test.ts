@@ -191,6 +191,7 @@ await t.test('invalid tenants are refused at once', async t => {
       'TypeError',
       /tenants\.healthz is reserved: \/healthz reports the health of a server\. Choose another name\./
     ],
+    [{ 'ag-ui': {} }, 'TypeError', /tenants\.ag-ui is reserved: \/ag-ui is where a server speaks AG-UI\./],
     [{ mcp: {} }, 'TypeError', /tenants\.mcp is reserved: \/mcp is where a server speaks MCP\. Choose another name\./],
     [{ blue: { listed: 'no' } }, 'TypeError', /tenants\.blue\.listed has to be true or false/],
     [

@@ -4,12 +4,14 @@ import { isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { AgentClient } from '../../../client/agent-client.ts'
 import { taskReferenceOf } from '../../../client/requests.ts'
-import { talk } from '../feed/known-contexts.ts'
-import { taskChanges, tasks } from '../feed/known.ts'
+import { EXAMPLE_ID, type RecordedExample } from '../../feed.ts'
+import { example } from '../feed/feed.ts'
+import { contextChanges, contexts, talk } from '../feed/known-contexts.ts'
+import { forgetWatched, noteSteps, taskChanges, tasks } from '../feed/known.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { noteTime } from '../frame/time.ts'
 import { errorText } from '../frame/wording.ts'
-import { contextId, taskId } from '../selection.ts'
+import { contextId, isNew, phoneView, taskId } from '../selection.ts'
 import { agent } from './agent.ts'
 import { noEvents, withEvents, type TaskEvents } from './task-events.ts'
 
@@ -33,14 +35,19 @@ const MOST_OVER_HTTP = 4
 /** The tasks of the chosen context, by id, in the order of their opening. */
 export const logs = signal<ReadonlyMap<string, TaskLog>>(new Map())
 
-/** The events of the chosen task. */
-export const log = computed(() => logs.value.get(taskId.value ?? '')?.events)
+/** The id of the shown task: of the chosen one, or of the recorded example. */
+export const shownTaskId = computed(() => taskId.value ?? (logs.value.has(EXAMPLE_ID) ? EXAMPLE_ID : undefined))
 
-/** The messages of the chosen task, of both sides, oldest first. */
-export const said = computed(() => logs.value.get(taskId.value ?? '')?.said ?? [])
+const shownLog = computed(() => logs.value.get(shownTaskId.value ?? ''))
 
-/** Why the chosen task cannot be read. */
-export const logError = computed(() => logs.value.get(taskId.value ?? '')?.error)
+/** The events of the shown task. */
+export const log = computed(() => shownLog.value?.events)
+
+/** The messages of the shown task, of both sides, oldest first. */
+export const said = computed(() => shownLog.value?.said ?? [])
+
+/** Why the shown task cannot be read. */
+export const logError = computed(() => shownLog.value?.error)
 
 /** The tasks to follow, oldest first. */
 const wanted = computed(() => {
@@ -77,6 +84,33 @@ export function followTasks(): void {
       follow(client, id, leave.signal).catch(error => note(id, leave.signal, () => ({ error: errorText(error) })))
   })
 }
+
+/**
+ * Shows the recorded example until the first context or task is there, or a new one is begun. Nothing is asked of the
+ * agent.
+ */
+export function showExample(): void {
+  effect(() => {
+    void taskChanges.value
+    void contextChanges.value
+    const run = contextId.value === undefined && !isNew.value && tasks.size + contexts.size === 0 && example.value
+    const isShown = logs.value.has(EXAMPLE_ID)
+    if (!run && !isShown) return
+    batch(() => {
+      if (run && shownRun === run && isShown) return
+      forgetWatched()
+      shownRun = run || undefined
+      logs.value = new Map()
+      if (!run) return
+      const events = withEvents(noEvents(EXAMPLE_ID, EXAMPLE_ID), run.events)
+      logs.value = new Map([[EXAMPLE_ID, { events, said: run.said }]])
+      noteSteps(run.steps)
+      phoneView.value = 'task'
+    })
+  })
+}
+
+let shownRun: RecordedExample | undefined
 
 function note(id: string, { aborted }: AbortSignal, change: (log: TaskLog) => Partial<TaskLog>): void {
   const before = logs.peek().get(id)

@@ -1,10 +1,11 @@
 import { computed, signal } from '@preact/signals'
 import type { ActorRow, Chart, ActorStep } from '../../feed.ts'
-import { rebuiltSteps } from '../../story/chart-path.ts'
-import { log } from '../agent/task-log.ts'
+import { chartPathOf, rebuiltSteps, type ChartPath } from '../../story/chart-path.ts'
+import { log, shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
 import { actors, steps } from '../feed/known.ts'
 import { taskId } from '../selection.ts'
+import { isNewest, stepsUntilThen } from '../time/generation.ts'
 import { namesIn } from './chart-picture.tsx'
 
 /** A chart to show, with the actor that runs it, if any. */
@@ -18,7 +19,7 @@ export interface ChartChoice {
 export const chosenKey = signal<string | undefined>(undefined)
 
 /** The states and transitions of each chart. */
-const chartNames = computed(() => new Map(hello.value?.charts.map(({ id, svg }) => [id, namesIn(svg)])))
+export const chartNames = computed(() => new Map(hello.value?.charts.map(({ id, svg }) => [id, namesIn(svg)])))
 
 /** The choices in this context: the actors of the chosen task and of the context, then charts without an actor. */
 export const choices = computed<readonly ChartChoice[]>(() => {
@@ -34,15 +35,19 @@ export const choices = computed<readonly ChartChoice[]>(() => {
   return [...running, ...idle]
 })
 
+/** The chart of the work of the chosen task; without a task, that of the work. `undefined` if it was not recorded. */
+export const workChoice = computed(() => {
+  const work = choices.value.filter(({ chart }) => chart.id === 'work')
+  const seen = work.find(({ actor }) => actor?.status === 'active') ?? work.findLast(isSeen)
+  return seen ?? (log.value === undefined ? work.at(-1) : undefined)
+})
+
 /** The shown chart. */
 export const choice = computed<ChartChoice | undefined>(() => {
   const all = choices.value
-  const work = all.filter(({ chart }) => chart.id === 'work')
-  const seen = work.find(({ actor }) => actor?.status === 'active') ?? work.findLast(isSeen)
   return (
     all.find(({ key }) => key === chosenKey.value) ??
-    seen ??
-    (log.value === undefined ? work.at(-1) : undefined) ??
+    workChoice.value ??
     all.find(({ chart }) => chart.id === 'task') ??
     all[0]
   )
@@ -65,10 +70,16 @@ export const chosenSteps = computed(() => {
   return isRebuilt.value && log.value && names ? rebuiltSteps(log.value.events, names) : recordedSteps.value
 })
 
+/** The path of a choice up to the shown generation, of its recorded steps or of given ones. */
+export function pathOfChoice(one: ChartChoice | undefined, steps = one ? recordedOf(one) : []): ChartPath {
+  const now = isNewest.value && one?.actor && one.actor.states.length > 0 ? one.actor.states : undefined
+  return chartPathOf(stepsUntilThen(steps), now)
+}
+
 function recordedOf({ chart, actor }: ChartChoice) {
   const { states } = chartNames.value.get(chart.id) ?? { states: new Set<string>() }
   if (actor) return stepsOf(steps.value, actor, states)
-  return taskId.value === undefined ? [] : stepsOf(steps.value, { taskId: taskId.value }, states)
+  return shownTaskId.value === undefined ? [] : stepsOf(steps.value, { taskId: shownTaskId.value }, states)
 }
 
 function isSeen(choice: ChartChoice): boolean {

@@ -1,21 +1,24 @@
 import { computed } from '@preact/signals'
-import { chartPathOf, stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
+import { stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
 import { hello } from '../feed/feed.ts'
 import { missedSteps } from '../feed/known.ts'
 import { copyText } from '../frame/copy-id.tsx'
 import { eventText } from '../frame/wording.ts'
 import { taskId } from '../selection.ts'
-import { isNewest, stepsUntilThen } from '../time/generation.ts'
-import { choice, chosenKey, chosenSteps, choices, choiceText, isRebuilt, unseenText } from './chart-choice.ts'
+import { isNewest } from '../time/generation.ts'
+import {
+  choice,
+  chosenKey,
+  chosenSteps,
+  choices,
+  choiceText,
+  isRebuilt,
+  pathOfChoice,
+  unseenText
+} from './chart-choice.ts'
 import { ChartPicture, type ChartMarks } from './chart-picture.tsx'
 
-const path = computed(() => {
-  const { actor } = choice.value ?? {}
-  return chartPathOf(
-    stepsUntilThen(chosenSteps.value),
-    isNewest.value && actor && actor.states.length > 0 ? actor.states : undefined
-  )
-})
+const path = computed(() => pathOfChoice(choice.value, chosenSteps.value))
 const marks = computed(() => pathMarks(path.value))
 
 /** The marks of a path in its chart. */

@@ -1,5 +1,8 @@
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import type { ChartNames } from '../../story/chart-path.ts'
+import { signal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { Chart, ChartId } from '../../feed.ts'
+import { type ChartNames, stateName } from '../../story/chart-path.ts'
+import { askHub, drawnChart, hello } from '../feed/feed.ts'
 import { PanZoom } from './pan-zoom.ts'
 
 /** The marks in a picture: CSS classes by state id and by transition name. */
@@ -20,12 +23,41 @@ export interface ChartPictureProps {
 /** The CSS classes of marks; the picture's own style knows `active`, `visited`, `taken` and `uncovered`. */
 const MARKS = ['active', 'visited', 'taken', 'last', 'uncovered', 'untaken', 'heat-1', 'heat-2', 'heat-3', 'heat-4']
 
-/** A chart that is moved by dragging and by arrow keys, and zoomed by the wheel, + and −; 0 fits it. */
+/** The ids of the states that the user has collapsed, by chart. */
+const collapsedStates = signal<ReadonlyMap<ChartId, readonly string[]>>(new Map())
+
+const NOTHING: readonly string[] = []
+
+/** The collapsed states of a chart, and its drawing with them, once the hub has sent it. */
+function useCollapsed(chart: Chart | undefined) {
+  const collapsed = (chart && collapsedStates.value.get(chart.id)) ?? NOTHING
+  useEffect(() => {
+    if (chart && collapsed.length > 0) askHub({ type: 'draw', chart: chart.id, collapsed })
+  }, [chart, collapsed])
+  const drawn = drawnChart.value
+  const isIts = drawn !== undefined && drawn.chart === chart?.id && drawn.collapsed.join('\n') === collapsed.join('\n')
+  const collapse = (ids: readonly string[]) => {
+    if (chart) collapsedStates.value = new Map([...collapsedStates.value, [chart.id, ids]])
+  }
+  return { collapsed, collapse, svg: isIts && collapsed.length > 0 && drawn.svg !== '' ? drawn.svg : undefined }
+}
+
+/**
+ * A chart that is moved by dragging and by arrow keys, and zoomed by the wheel, + and −; 0 fits it. In a chart of the
+ * agent regions and other states with states in them can be collapsed, and in a large one states can be found.
+ */
 export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictureProps) {
   const box = useRef<HTMLDivElement>(null)
   const sheet = useRef<HTMLDivElement>(null)
   const panZoom = useRef<PanZoom>(undefined)
-  const picture = useMemo(() => parsed(svg), [svg])
+  const chart = hello.value?.charts.find(one => one.svg === svg)
+  const { collapsed, collapse, svg: collapsedSvg } = useCollapsed(chart)
+  const whole = useMemo(() => parsed(svg), [svg])
+  const picture = useMemo(() => (collapsedSvg === undefined ? whole : parsed(collapsedSvg)), [whole, collapsedSvg])
+  const ids = useMemo(() => statesIn(whole), [whole])
+  const groups = useMemo(() => statesIn(whole, '.group').slice(1), [whole])
+  const toggle = (id: string) =>
+    collapse(collapsed.includes(id) ? collapsed.filter(one => one !== id) : [...collapsed, id])
 
   useLayoutEffect(() => {
     const { current: outer } = box
@@ -43,8 +75,31 @@ export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictur
 
   return (
     <div class="chart">
-      <div ref={box} class="chart-box" role="img" aria-label={label} tabIndex={0}>
+      <div
+        ref={box}
+        class="chart-box"
+        role="img"
+        aria-label={label}
+        tabIndex={0}
+        onDblClick={({ clientX, clientY }) => {
+          const state = document.elementFromPoint(clientX, clientY)?.closest('.state')?.getAttribute('data-state')
+          if (chart && state && groups.includes(state)) toggle(state)
+        }}
+      >
         <div ref={sheet} class="chart-sheet" />
+      </div>
+      <div class="chart-find">
+        {chart && groups.length > 0 && (
+          <Parts groups={groups} collapsed={collapsed} collapse={collapse} toggle={toggle} />
+        )}
+        {picture && ids.length >= FINDABLE && (
+          <FindState
+            ids={ids}
+            picture={picture}
+            show={state => panZoom.current?.showPart(state.querySelector('.box') ?? state)}
+            reveal={id => collapse(collapsed.filter(one => !id.startsWith(`${one}.`)))}
+          />
+        )}
       </div>
       <div class="chart-zoom" role="group" aria-label="Zoom">
         <button type="button" onClick={() => panZoom.current?.zoom(1.25)} title="Zoom in (+)" aria-label="Zoom in">
@@ -59,6 +114,103 @@ export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictur
       </div>
     </div>
   )
+}
+
+/** The number of states from which on a picture has a search. */
+const FINDABLE = 8
+
+interface PartsProps {
+  readonly groups: readonly string[]
+  readonly collapsed: readonly string[]
+  readonly collapse: (ids: readonly string[]) => void
+  readonly toggle: (id: string) => void
+}
+
+/** Collapses and expands the states of a chart that have states in them. */
+function Parts({ groups, collapsed, collapse, toggle }: PartsProps) {
+  return (
+    <details class="chart-parts">
+      <summary>Parts</summary>
+      <div role="group" aria-label="Parts of the chart">
+        <button type="button" onClick={() => collapse(groups)}>
+          Collapse all
+        </button>
+        <button type="button" onClick={() => collapse([])}>
+          Expand all
+        </button>
+        {groups.map(id => (
+          <label key={id}>
+            <input type="checkbox" checked={!collapsed.includes(id)} onChange={() => toggle(id)} />
+            {id}
+          </label>
+        ))}
+      </div>
+    </details>
+  )
+}
+
+interface FindStateProps {
+  /** Of all states, also of those in collapsed ones. */
+  readonly ids: readonly string[]
+  readonly picture: SVGSVGElement
+  readonly show: (state: Element) => void
+  /** Expands the states around one. */
+  readonly reveal: (id: string) => void
+}
+
+/** Finds states by a part of their names: Enter goes from one to the next. */
+function FindState({ ids, picture, show, reveal }: FindStateProps) {
+  const [words, setWords] = useState('')
+  const [place, setPlace] = useState(0)
+  const found = useMemo(() => idsNamed(ids, words), [ids, words])
+  const id = found[place % Math.max(1, found.length)]
+  useLayoutEffect(() => {
+    if (id === undefined) return undefined
+    const state = [...picture.querySelectorAll('[data-state]')].find(one => one.getAttribute('data-state') === id)
+    if (!state) reveal(id)
+    else show(state)
+    state?.classList.add('found')
+    return () => state?.classList.remove('found')
+  }, [id, place, picture])
+  const note = found.length === 0 ? 'none' : `${(place % found.length) + 1} of ${found.length}`
+  return (
+    <form
+      role="search"
+      aria-label="States of the chart"
+      onSubmit={event => {
+        event.preventDefault()
+        setPlace(place + 1)
+      }}
+    >
+      <input
+        type="search"
+        aria-label="Find a state"
+        placeholder="Find a state"
+        value={words}
+        onInput={event => {
+          setWords(event.currentTarget.value)
+          setPlace(0)
+        }}
+      />
+      <span class="quiet" aria-live="polite">
+        {words.trim() !== '' && note}
+      </span>
+    </form>
+  )
+}
+
+/** The ids of the states whose names contain a text, those first that begin with it. */
+function idsNamed(ids: readonly string[], text: string): string[] {
+  const wanted = text.trim().toLowerCase()
+  if (wanted === '') return []
+  const found = ids.filter(id => stateName(id).toLowerCase().includes(wanted))
+  const begins = (id: string) => Number(stateName(id).toLowerCase().startsWith(wanted))
+  return found.toSorted((one, other) => begins(other) - begins(one))
+}
+
+function statesIn(picture: SVGSVGElement | undefined, selector = ''): string[] {
+  const states = picture?.querySelectorAll(`${selector}[data-state]`) ?? []
+  return Array.from(states, element => element.getAttribute('data-state') ?? '')
 }
 
 /** The ids of states and the names of transitions in a picture. */

@@ -54,16 +54,23 @@ export class PanZoom {
     )
     this.#x = (clientWidth - offsetWidth * this.#scale) / 2
     this.#y = (clientHeight - offsetHeight * this.#scale) / 2
-    if (this.#placed === 'legible' && this.#scale < LEGIBLE) this.#centre(LEGIBLE)
+    if (this.#placed === 'legible' && this.#scale < LEGIBLE)
+      this.#centre(LEGIBLE, [...this.#sheet.querySelectorAll('.active')].at(-1))
     this.#show()
   }
 
-  /** Shows the lit state in the middle at a scale, with as little empty space as possible. */
-  #centre(scale: number): void {
+  /** Shows a part of the sheet in the middle, so large that it is legible. */
+  showPart(part: Element): void {
+    this.#centre(Math.max(this.#scale, LEGIBLE), part)
+    this.#moved()
+  }
+
+  /** Shows a part, or the beginning, in the middle at a scale, with as little empty space as possible. */
+  #centre(scale: number, part: Element | undefined): void {
     const { clientWidth, clientHeight } = this.#box
     const { offsetWidth, offsetHeight } = this.#sheet
     const sheet = this.#sheet.getBoundingClientRect()
-    const lit = [...this.#sheet.querySelectorAll('.active')].at(-1)?.getBoundingClientRect()
+    const lit = part?.getBoundingClientRect()
     const drawn = sheet.width / offsetWidth
     const middle = (start: number, size: number, from: number) => (drawn > 0 ? (start + size / 2 - from) / drawn : 0)
     const placed = (at: number, size: number, room: number) =>

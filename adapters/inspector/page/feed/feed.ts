@@ -1,5 +1,14 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, FromPage, HeatAnswer, Hello, Nodes } from '../../feed.ts'
+import type {
+  Authorized,
+  DrawnChart,
+  FromHub,
+  FromPage,
+  HeatAnswer,
+  Hello,
+  Nodes,
+  RecordedExample
+} from '../../feed.ts'
 import type { ChartCoverage, Proving, TestProgress } from '../../test-result.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { setClock } from '../frame/time.ts'
@@ -26,6 +35,9 @@ export const hello = signal<Hello | undefined>(undefined)
 /** The coverage of the last `taskchart test`. */
 export const coverage = signal<ChartCoverage | undefined>(undefined)
 
+/** The recorded run of the agent's first example. */
+export const example = signal<RecordedExample | undefined>(undefined)
+
 /** The progress of the tests that a page asked for, or how they ended. */
 export const testing = signal<TestProgress | undefined>(undefined)
 
@@ -34,6 +46,9 @@ export const proving = signal<Proving | undefined>(undefined)
 
 /** The transitions that tasks took, as of the last answer. */
 export const heat = signal<HeatAnswer | undefined>(undefined)
+
+/** The last drawing of a chart with collapsed states. */
+export const drawnChart = signal<DrawnChart | undefined>(undefined)
 
 /** The nodes of the cluster, as of the last answer. */
 export const nodes = signal<Nodes | undefined>(undefined)
@@ -128,6 +143,9 @@ function take(frame: FromHub): void {
     case 'coverage':
       coverage.value = frame
       return
+    case 'example':
+      example.value = frame
+      return
     case 'testing':
       testing.value = frame
       return
@@ -136,6 +154,9 @@ function take(frame: FromHub): void {
       return
     case 'heat':
       heat.value = frame
+      return
+    case 'drawn':
+      drawnChart.value = frame
       return
     case 'nodes':
       nodes.value = frame
@@ -175,7 +196,9 @@ function greet(frame: Hello): void {
     forgetWatched()
     forgetFrames()
     coverage.value = undefined
+    example.value = undefined
     heat.value = undefined
+    drawnChart.value = undefined
     nodes.value = undefined
   }
   watch(contextId.peek(), frame.instance)

@@ -60,9 +60,13 @@ export const steps = signal<readonly ActorStep[]>([])
 /** The number of missing steps of the watched context: too many for this page, or too old. */
 export const missedSteps = signal(0)
 
+/** Whether the hub has told the actors of the watched context, even if there are none. */
+export const areActorsKnown = signal(false)
+
 /** Drops everything, for another context or process. */
 export function forgetWatched(): void {
   actors.value = []
+  areActorsKnown.value = false
   steps.value = []
   missedSteps.value = 0
 }
@@ -73,6 +77,7 @@ export function noteActors(rows: readonly ActorRow[], gone: readonly string[], i
   for (const row of rows) known.set(row.sessionId, row)
   for (const sessionId of gone) known.delete(sessionId)
   actors.value = [...known.values()]
+  areActorsKnown.value = true
 }
 
 /** Adds steps; known ones are ignored. */

@@ -17,6 +17,15 @@ export function jsonText(value: unknown): string {
   return JSON.stringify(value, undefined, 2) ?? String(value)
 }
 
+/** The text of a frame as indented JSON, or as it is if it is cut. */
+export function frameText(text: string): string {
+  try {
+    return jsonText(JSON.parse(text))
+  } catch {
+    return text
+  }
+}
+
 /** The message of an error. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

@@ -1,12 +1,13 @@
 import { computed, effect, signal } from '@preact/signals'
 import type { TrafficFrame } from '../../feed.ts'
 import { hello, wantsFrames } from '../feed/feed.ts'
-import { forgetFrames, frames, missedFrames } from '../feed/known.ts'
+import { forgetFrames, frames, missedFrames, tasks } from '../feed/known.ts'
 import { Paste, sendLine } from '../frame/paste.tsx'
 import { timeText } from '../frame/time.ts'
-import { countText, jsonText, sizeText } from '../frame/wording.ts'
-import { part } from '../selection.ts'
+import { countText, frameText, shortId, sizeText } from '../frame/wording.ts'
+import { choose, part } from '../selection.ts'
 import { VirtualList } from '../virtual-list.tsx'
+import { factsOf, taskOfFrame } from './frame-facts.ts'
 
 const ROW_HEIGHT = 28
 
@@ -21,16 +22,19 @@ const shown = computed(() =>
   shownFrames(frames.value, { connection: connection.value, direction: direction.value, search: search.value })
 )
 
-/** Requests frames once the tab was opened, and then also while others are shown; not while paused. */
+/**
+ * Requests frames once this part was opened, or the sequence, which has calls in it, and then also while others are
+ * shown; not while paused.
+ */
 export function askForFrames(): void {
   let isWanted = false
   effect(() => {
-    isWanted ||= part.value === 'frames'
+    isWanted ||= part.value === 'frames' || part.value === 'sequence'
     wantsFrames.value = isWanted && !isPaused.value
   })
 }
 
-/** The JSON-RPC frames of each connection. */
+/** The frames of each connection: JSON-RPC over WebSocket, and the messages of MCP. */
 export function FramesPanel() {
   return (
     <div class="panel frames-panel">
@@ -107,6 +111,7 @@ function frameKey({ n }: TrafficFrame): string {
 
 function FrameLine({ frame }: { readonly frame: TrafficFrame }) {
   const { what, id, isError } = factsOf(frame)
+  const taskId = taskOfFrame(frame)
   return (
     <>
       <span class="mono quiet">{timeText(frame.atMs)}</span>
@@ -119,6 +124,9 @@ function FrameLine({ frame }: { readonly frame: TrafficFrame }) {
       <span class="mono frame-connection">{frame.connection}</span>
       <span class={isError ? 'frame-what frame-error' : 'frame-what'}>{what}</span>
       <span class="mono quiet frame-id">{id}</span>
+      <span class="mono quiet frame-task" title={taskId && `task ${taskId}`}>
+        {taskId && shortId(taskId)}
+      </span>
       <span class="quiet frame-size">{sizeText(frame.bytes)}</span>
       <span class="mono frame-text">{frame.text.slice(0, 200)}</span>
     </>
@@ -127,6 +135,7 @@ function FrameLine({ frame }: { readonly frame: TrafficFrame }) {
 
 function FrameDetail({ frame }: { readonly frame: TrafficFrame }) {
   const { direction, connection, bytes, text, atMs } = frame
+  const task = tasks.get(taskOfFrame(frame) ?? '')
   const isCut = new TextEncoder().encode(text).length < bytes
   return (
     <aside class="detail" aria-label="The chosen frame">
@@ -134,40 +143,18 @@ function FrameDetail({ frame }: { readonly frame: TrafficFrame }) {
         <b>{direction === 'in' ? 'To the agent' : 'From the agent'}</b>
         <span class="quiet">{`${connection}, ${timeText(atMs)}, ${sizeText(bytes)}${isCut ? ', only its beginning' : ''}`}</span>
         <span class="tools-gap" />
+        {task && (
+          <button type="button" onClick={() => choose(task.contextId, task.taskId)}>
+            Show its task
+          </button>
+        )}
         <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>
           ✕
         </button>
       </header>
-      <pre>{pretty(text)}</pre>
+      <pre>{frameText(text)}</pre>
     </aside>
   )
-}
-
-function pretty(text: string): string {
-  try {
-    return jsonText(JSON.parse(text))
-  } catch {
-    return text
-  }
-}
-
-/** A summary of a frame. */
-interface FrameFacts {
-  /** The method, or the kind of answer. */
-  readonly what: string
-  readonly id: string
-  readonly isError: boolean
-}
-
-const known = new WeakMap<TrafficFrame, FrameFacts>()
-
-/** Summarises a frame, whose text may be cut. Cached. */
-function factsOf(frame: TrafficFrame): FrameFacts {
-  const before = known.get(frame)
-  if (before) return before
-  const facts = read(frame.text)
-  known.set(frame, facts)
-  return facts
 }
 
 /** Filters frames by connection, direction, and text. */
@@ -185,12 +172,4 @@ function shownFrames(
     if (direction !== '' && frame.direction !== direction) return false
     return wanted === '' || frame.text.toLowerCase().includes(wanted)
   })
-}
-
-function read(text: string): FrameFacts {
-  const isError = /"error"\s*:\s*\{/.test(text)
-  const method = /"method"\s*:\s*"([^"]*)"/.exec(text)?.[1]
-  const id = /"id"\s*:\s*("[^"]*"|\d+)/.exec(text)?.[1] ?? ''
-  const kind = /"(statusUpdate|artifactUpdate|task|message|streamEnd)"\s*:/.exec(text)?.[1]
-  return { what: isError ? 'error' : (method ?? kind ?? 'result'), id, isError }
 }

@@ -1,12 +1,13 @@
 import { computed, signal } from '@preact/signals'
 import type { ActorStep } from '../../feed.ts'
 import { hello } from '../feed/feed.ts'
-import { actors, missedSteps, steps } from '../feed/known.ts'
+import { actors, missedSteps, steps, taskChanges, tasks } from '../feed/known.ts'
 import { Paste, sendLine } from '../frame/paste.tsx'
 import { timeText } from '../frame/time.ts'
-import { countText, jsonText, shortId } from '../frame/wording.ts'
-import { taskId } from '../selection.ts'
-import { stepsUntilThen } from '../time/generation.ts'
+import { countText, frameText, jsonText, shortId } from '../frame/wording.ts'
+import { mcpSteps } from '../frames/frame-facts.ts'
+import { contextId, taskId } from '../selection.ts'
+import { isNewest, stepsUntilThen } from '../time/generation.ts'
 import { VirtualList } from '../virtual-list.tsx'
 import { lanesOf, senderOf, shownSteps, stepText } from './lanes.ts'
 import { StepArrow, LANE_WIDTH, TIME_WIDTH } from './step-arrow.tsx'
@@ -15,16 +16,38 @@ const ROW_HEIGHT = 30
 
 const onlyTask = signal(true)
 const withMicrosteps = signal(false)
+const withCalls = signal(true)
 const search = signal('')
 const chosen = signal<ActorStep | undefined>(undefined)
 
 const shown = computed(() =>
-  shownSteps(
-    stepsUntilThen(steps.value),
-    { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value },
-    actors.value
+  withCallsBetween(
+    shownSteps(
+      stepsUntilThen(steps.value),
+      { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value },
+      actors.value
+    )
   )
 )
+
+/** Steps with the calls over MCP about the same tasks, in the order of time. */
+function withCallsBetween(shown: readonly ActorStep[]): readonly ActorStep[] {
+  if (!withCalls.value) return shown
+  void taskChanges.value
+  const wanted = search.value.toLowerCase()
+  const until = isNewest.value ? Infinity : (shown.at(-1)?.atMs ?? 0)
+  const calls = mcpSteps(id =>
+    onlyTask.value && taskId.value !== undefined ? id === taskId.value : tasks.get(id)?.contextId === contextId.value
+  ).filter(({ atMs, event }) => atMs <= until && JSON.stringify(event).toLowerCase().includes(wanted))
+  return calls.length === 0 ? shown : [...shown, ...calls].toSorted((a, b) => a.atMs - b.atMs || rankOf(a) - rankOf(b))
+}
+
+/** At the same time a request comes first, and an answer last. */
+function rankOf({ n, to }: ActorStep): number {
+  if (n > 0) return 0
+  return to === 'runtime' ? -1 : 1
+}
+
 const lanes = computed(() => lanesOf(shown.value, actors.value))
 
 /** The events between the actors of the context, as a sequence diagram. */
@@ -54,6 +77,14 @@ export function SequencePanel() {
             onChange={event => (withMicrosteps.value = event.currentTarget.checked)}
           />{' '}
           chart steps
+        </label>
+        <label>
+          <input
+            type="checkbox"
+            checked={withCalls.value}
+            onChange={event => (withCalls.value = event.currentTarget.checked)}
+          />{' '}
+          MCP calls
         </label>
         <span class="tools-gap" />
         <span class="quiet">
@@ -123,7 +154,9 @@ function StepDetail({ step }: { readonly step: ActorStep }) {
     <aside class="detail" aria-label="The chosen step">
       <header>
         <b class="mono">{stepText(step, actors.value)}</b>
-        <span class="quiet">{`step ${n}, ${kind}, ${timeText(atMs)}${generation === undefined ? '' : `, generation ${generation}`}`}</span>
+        <span class="quiet">
+          {`${n < 0 ? String(event['connection']) : `step ${n}, ${kind}`}, ${timeText(atMs)}${generation === undefined ? '' : `, generation ${generation}`}`}
+        </span>
         <span class="tools-gap" />
         <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>
           ✕
@@ -133,7 +166,7 @@ function StepDetail({ step }: { readonly step: ActorStep }) {
       {transitions && transitions.length > 0 && <p>{`Took: ${transitions.join('; ')}`}</p>}
       {states && <p>{`In: ${states.join(', ')}`}</p>}
       {event.cut === true && <p class="quiet">The rest of this event is larger than 4 kB and is not shown.</p>}
-      <pre>{jsonText(event)}</pre>
+      <pre>{n < 0 ? frameText(String(event['frame'])) : jsonText(event)}</pre>
     </aside>
   )
 }

@@ -34,6 +34,7 @@ export function Question({
   return (
     <section
       class={isOpen ? 'question question-open' : 'question'}
+      role={isOpen ? 'region' : 'group'}
       aria-label={isOpen ? 'The task waits for you' : 'A question of the task'}
     >
       {shown && shown.parts.length > 0 ? (

@@ -1,5 +1,6 @@
 import { isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
+import { EXAMPLE_ID } from '../../feed.ts'
 import { eventWords, statusMessageText } from '../../story/chart-path.ts'
 import { agent } from '../agent/agent.ts'
 import { CopyId } from '../frame/copy-id.tsx'
@@ -35,19 +36,21 @@ export function RunLine({ run, isChosen }: { readonly run: Run; readonly isChose
           ))}
         </ol>
       </details>
-      <span class="run-tools">
-        <span class="quiet">task</span> <CopyId what="task" id={taskId} />
-        {!isChosen && (
-          <button type="button" class="plain" onClick={() => choose(contextId.peek(), taskId)}>
-            Show in the other parts
-          </button>
-        )}
-        {isLast && !isTerminal(state) && (
-          <button type="button" onClick={() => cancel(taskId)}>
-            Cancel the task
-          </button>
-        )}
-      </span>
+      {taskId !== EXAMPLE_ID && (
+        <span class="run-tools">
+          <span class="quiet">task</span> <CopyId what="task" id={taskId} />
+          {!isChosen && (
+            <button type="button" class="plain" onClick={() => choose(contextId.peek(), taskId)}>
+              Show in the other parts
+            </button>
+          )}
+          {isLast && !isTerminal(state) && (
+            <button type="button" onClick={() => cancel(taskId)}>
+              Cancel the task
+            </button>
+          )}
+        </span>
+      )}
     </div>
   )
 }

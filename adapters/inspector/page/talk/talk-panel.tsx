@@ -1,7 +1,8 @@
 import { computed, signal } from '@preact/signals'
 import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
+import { EXAMPLE_ID } from '../../feed.ts'
 import { lastGeneration, taskAt } from '../agent/task-events.ts'
-import { logs } from '../agent/task-log.ts'
+import { logs, shownTaskId } from '../agent/task-log.ts'
 import { ArtifactView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
 import { talk } from '../feed/known-contexts.ts'
@@ -19,8 +20,8 @@ import { answersIn, TalkMessage, type Answers } from './talk-message.tsx'
 
 const items = computed(() => {
   const here = spoken.value.filter(({ message }) => message.contextId === contextId.value)
-  const until =
-    isNewest.value || taskId.value === undefined ? undefined : { taskId: taskId.value, generation: generation.value }
+  const { value: id } = shownTaskId
+  const until = isNewest.value || id === undefined ? undefined : { taskId: id, generation: generation.value }
   return conversation({ logs: logs.value, talk: talk.value, spoken: here, until })
 })
 const standsHere = computed(() => lastOffer(items.value))
@@ -46,6 +47,7 @@ export function TalkPanel() {
   const { box, content, isAway, toEnd } = useStayAtEnd(contextId.value, taskId.value)
   return (
     <div class="panel talk-panel">
+      {shownTaskId.value === EXAMPLE_ID && <ExampleNote />}
       <div ref={box} class="talk-box" tabIndex={0} role="region" aria-label="The conversation">
         <div ref={content} class="talk">
           {items.value.length === 0 && errors.value.length === 0 && <Beginning />}
@@ -132,6 +134,19 @@ function targetsNow(): ComposerProps {
   const byHand = wanted.value?.of === of ? wanted.value.target : undefined
   const usual = now && !isInterrupted(now) ? targets.find(({ name }) => name !== 'task') : targets[0]
   return { targets, chosen: byHand ?? usual?.name ?? 'new', choose: target => (wanted.value = { target, of }) }
+}
+
+/** Marks a recorded example, and offers to run it. */
+function ExampleNote() {
+  return (
+    <section class="example-note" aria-label="A recorded example">
+      <p>
+        <b>A recorded example.</b> It ran earlier, and nothing of it is stored. Run it yourself, or write a message
+        below:
+      </p>
+      <Examples />
+    </section>
+  )
 }
 
 function Beginning() {

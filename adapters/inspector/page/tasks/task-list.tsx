@@ -8,7 +8,7 @@ import { focusOn } from '../frame/focus.ts'
 import { Paste, sendLine } from '../frame/paste.tsx'
 import { ageText, nowMs } from '../frame/time.ts'
 import { countText, shortId } from '../frame/wording.ts'
-import { choose, contextId, isNew, part, phoneView, taskId } from '../selection.ts'
+import { choose, contextId, isNew, phoneView, showTalk, taskId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
 import { Examples } from '../talk/examples.tsx'
 import { VirtualList } from '../virtual-list.tsx'
@@ -93,12 +93,11 @@ function chooseRow(row: ListRow): void {
   else choose(row.contextId, tasksOf(row.contextId))
 }
 
-/** Opens Talk for the first message of a new context. */
+/** Opens the conversation for the first message of a new context. */
 export function startNew(): void {
   isNew.value = true
   choose(undefined)
-  part.value = 'talk'
-  phoneView.value = 'task'
+  showTalk()
   focusOn('#composer')
 }
 

@@ -1,7 +1,8 @@
+import { isTerminal } from '../../../../machines/protocol/states.ts'
 import { eventWords } from '../../story/chart-path.ts'
-import { storyUrl } from '../page-settings.ts'
+import { exampleUrl, storyUrl } from '../page-settings.ts'
 import { taskId } from '../selection.ts'
-import { eventThen, generation, goTo, isNewest, range, step } from './generation.ts'
+import { eventThen, generation, goTo, isNewest, range, step, taskThen } from './generation.ts'
 
 /**
  * One slider over chart, sequence, talk and timeline: goes to any generation of the chosen task, and names the event
@@ -74,6 +75,16 @@ export function TimeBar() {
         >
           <span class="wide">Save story</span>
           <span class="narrow">⤓</span>
+        </a>
+      )}
+      {taskId.value !== undefined && taskThen.value && isTerminal(taskThen.value.status.state) && (
+        <a
+          class="save-example wide"
+          href={exampleUrl(taskId.value)}
+          download
+          title="A file to put beside agent.ts, as agent.example.json: pages show it as an example before the first task"
+        >
+          Save as example
         </a>
       )}
     </div>

@@ -55,6 +55,27 @@ await t.test('an agent under taskchart dev is traced too', async t => {
   t.ok((globalThis as { exported?: string[] }).exported?.includes('invoke_agent Developed'))
 })
 
+await t.test('an agent that a host of MCP starts is traced too', async t => {
+  const cwd = t.testdir({ 'agent.mjs': "export default { card: { name: 'Hosted' }, work: () => ({}) }" })
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'host', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {}
+  }
+  const params = { name: 'Hosted', arguments: { message: 'x' }, _meta }
+  const answered = deferred<string>()
+  const lines = [JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })]
+  const ended = await runCommand(['mcp', 'agent.mjs'], {
+    input: { isTerminal: false, ask: async () => lines.shift() ?? (await answered.promise, undefined) },
+    printed: answered.resolve,
+    cwd
+  })
+  t.equal(ended.code, 0)
+  t.match(await answered.promise, /"result"/)
+  const names = (globalThis as { exported?: string[] }).exported ?? []
+  for (const name of ['tools/call Hosted', 'invoke_agent Hosted']) t.ok(names.includes(name), name)
+})
+
 await t.test('spans that cannot be exported give a line of the log', async t => {
   trace.disable()
   trace.setGlobalTracerProvider(

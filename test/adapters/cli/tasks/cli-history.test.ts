@@ -89,7 +89,7 @@ await t.test('export with wrong options says what to write', async t => {
   const { cwd, one, exported, command } = await stored(t)
   t.match(await exported('--redact'), { code: 2, stderr: /--redact is for --history DIR/ })
   t.match(await exported('--limit', '1'), { code: 2, stderr: /--limit is for --history DIR/ })
-  t.match(await exported('--history', 'h', '--out', 'f'), { code: 2, stderr: /Leave out --out and --html/ })
+  t.match(await exported('--history', 'h', '--out', 'f'), { code: 2, stderr: /Leave out --out, --html and --svg/ })
   t.match(await exported('--history', 'h', '--limit', 'all'), { code: 2, stderr: /--limit takes a number/ })
   t.match(await command('tasks', 'export', 'http://127.0.0.1:1/', '--history', 'h'), {
     code: 2,

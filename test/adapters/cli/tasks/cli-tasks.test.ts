@@ -844,7 +844,7 @@ await t.test('help lists every action, option and exit code', async t => {
     t.equal(code, 0)
     t.match(
       stdout,
-      /^taskchart tasks ls\|show\|export\|patches\|cancel URL [\s\S]*--db FILE[\s\S]*--since TIME[\s\S]*Exit codes: 0/
+      /^taskchart tasks ls\|show\|export\|patches\|migrate\|cancel URL [\s\S]*--db FILE[\s\S]*--since TIME[\s\S]*Exit codes: 0/
     )
     for (const line of stdout.split('\n')) t.ok(line.length <= 120, line)
   }
@@ -854,8 +854,8 @@ await t.test('help lists every action, option and exit code', async t => {
 await t.test('wrong usage is reported with the usage line and exit code 2', async t => {
   const place = ['ws://127.0.0.1:1/']
   const cases: [string[], RegExp][] = [
-    [[], /Say what to do with tasks: ls, show, export, patches or cancel\./],
-    [['rm'], /Tasks have no "rm"\. There are: ls, show, export, patches, cancel\./],
+    [[], /Say what to do with tasks: ls, show, export, patches, migrate or cancel\./],
+    [['rm'], /Tasks have no "rm"\. There are: ls, show, export, patches, migrate, cancel\./],
     [['constructor'], /Tasks have no "constructor"/],
     [['sohw'], /Tasks have no "sohw"\. Did you mean show\?/],
     [['ls'], /URL or --db FILE is missing\./],

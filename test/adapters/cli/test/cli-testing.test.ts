@@ -116,7 +116,7 @@ await t.test('test walks the paths, and prints what it has reached', { skip: NO_
     'transitions: 1 of 1',
     'tags: 1 of 1',
     'guard outcomes: 2 of 2',
-    '31 passed, 0 failed',
+    '37 passed, 0 failed',
     `${onSqlite}: 1 of 3 paths, which visit each configuration. To walk all of them: --complete, or complete: true`,
     ''
   ])

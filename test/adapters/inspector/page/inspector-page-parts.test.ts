@@ -1,129 +1,11 @@
 import { readFileSync } from 'node:fs'
-import type { Page } from 'playwright-core'
-import t, { type Test } from 'tap'
-import type {
-  ActorRow,
-  Chart,
-  TrafficFrame,
-  FromHub,
-  ActorStep,
-  InspectedTask
-} from '../../../../adapters/inspector/feed.ts'
-import { serve } from '../../../../adapters/serve/serve.ts'
-import { createRuntime } from '../../../../runtime/index.ts'
-import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
-import { drawnChart, fakeHub } from '../../../fixtures/pages/fake-hub.ts'
-import { pageAgent, story } from '../../../fixtures/pages/page-agent.ts'
+import t from 'tap'
+import type { ActorRow, FromHub, TrafficFrame } from '../../../../adapters/inspector/feed.ts'
+import { CHROMIUM } from '../../../fixtures/pages/chromium.ts'
+import { drawnChart } from '../../../fixtures/pages/fake-hub.ts'
+import { actors, classes, holds, known, openHubPage, row, rows, step, texts } from '../../../fixtures/pages/hub-page.ts'
+import { story } from '../../../fixtures/pages/page-agent.ts'
 import { until } from '../../../fixtures/runtime/runtime-helpers.ts'
-
-/** The page as it was built, a hub that says what the test has it say, and a real agent behind it. */
-async function openHubPage(t: Test, hash = '', charts: readonly Chart[] = []) {
-  const page = await openPage(t)
-  const runtime = createRuntime({ agent: pageAgent })
-  t.teardown(() => runtime.close())
-  const served = await serve(runtime, { port: 0, http: false })
-  t.teardown(() => served.close())
-  const chart = drawnChart(
-    'work',
-    ['painter', 'painter.choosing', 'painter.painting', 'painter.painted'],
-    ['choosing to painting', 'painting to painted']
-  )
-  const own = drawnChart(
-    'task',
-    [
-      'task',
-      'task.active',
-      'task.active.submitted',
-      'task.active.started',
-      'task.active.started.working',
-      'task.completed',
-      'task.failed'
-    ],
-    [
-      'task.active.submitted on task.start to started',
-      'task.active.started on work.produced stays',
-      'task.active.started on xstate.done.actor.work (branch 3) to completed'
-    ]
-  )
-  const hub = await fakeHub(t, Number(new URL(served.url).port), { charts: [chart, own, ...charts] })
-  const troubles: string[] = []
-  page.on('pageerror', ({ message }) => troubles.push(message))
-  page.on('console', message => message.type() === 'error' && troubles.push(message.text()))
-  const asked: string[] = []
-  page.on('request', request => asked.push(request.url()))
-  await page.goto(hub.url + hash)
-  await page.waitForSelector('.link-there')
-  const show = (name: string) => page.click(`#tab-${name}`)
-  const say = async (words: string) => {
-    await show('talk')
-    await page.fill('#composer', words)
-    await page.press('#composer', 'Enter')
-  }
-  return { page, hub, runtime, troubles, asked, show, say }
-}
-
-function row(n: number, more: Partial<InspectedTask> = {}): InspectedTask {
-  return {
-    taskId: `task-${n}`,
-    contextId: `context-${n}`,
-    owner: { tenant: '', principal: 'anonymous' },
-    state: 'TASK_STATE_WORKING',
-    generation: 2,
-    openedMs: 1_000_000 + n,
-    changedMs: 1_000_000 + n,
-    title: `task number ${n}`,
-    ...more
-  }
-}
-
-function rows(from: number, to: number, more: Partial<InspectedTask> = {}): InspectedTask[] {
-  return Array.from({ length: to - from }, (_, i) => row(from + i, more))
-}
-
-function known(tasks: readonly InspectedTask[], removed: string[] = []): FromHub {
-  return { type: 'tasks', rows: tasks, removed }
-}
-
-const actors: ActorRow[] = [
-  { sessionId: 'x:0', name: 'context', kind: 'context', status: 'active', states: [] },
-  { sessionId: 'x:1', name: 'task-1', kind: 'task', taskId: 'task-1', parent: 'x:0', status: 'active', states: [] },
-  {
-    sessionId: 'x:2',
-    name: 'work',
-    kind: 'work',
-    chart: 'work',
-    taskId: 'task-1',
-    parent: 'x:1',
-    status: 'active',
-    states: ['painter', 'painter.painting']
-  }
-]
-
-function step(n: number, more: Partial<ActorStep> = {}): ActorStep {
-  return {
-    n,
-    atMs: 1_000_000 + n,
-    kind: 'event',
-    from: 'x:1',
-    to: 'x:2',
-    event: { type: `event.${n}` },
-    taskId: 'task-1',
-    ...more
-  }
-}
-
-function texts(page: Page, selector: string): Promise<string[]> {
-  return page.locator(selector).allInnerTexts()
-}
-
-/** Waits until an expression holds in the page: by the debugger, for the page itself may evaluate no text. */
-async function holds(page: Page, expression: string): Promise<void> {
-  await until(() => page.evaluate<boolean>(`Boolean(${expression})`), expression)
-}
-
-function classes(page: Page, selector: string): Promise<string[]> {
-  return page.locator(selector).evaluateAll(elements => elements.map(element => element.getAttribute('class') ?? ''))
-}
 
 await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
   await t.test('the list is live, filtered by search and state, and navigable by keys', async t => {
@@ -302,7 +184,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
       ...drawnChart('child:dry', ['drying', 'drying.wet'], ['wet stays']),
       title: 'dry, which the work starts'
     }
-    const { page, hub, show, troubles } = await openHubPage(t, '', [child])
+    const { page, hub, show, troubles } = await openHubPage(t, '#part=paths', [child])
     const heat = (counts: readonly [number, number]): FromHub => ({
       type: 'heat',
       charts: [
@@ -804,7 +686,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.equal(await page.getAttribute('#tab-timeline', 'aria-selected'), 'true')
     await page.keyboard.press('End')
     t.equal(await page.getAttribute('#tab-paths', 'aria-selected'), 'true')
-    await page.keyboard.press('5')
+    await page.keyboard.press('6')
     t.equal(await page.getAttribute('#tab-talk', 'aria-selected'), 'true')
     await page.keyboard.press('?')
     await page.waitForSelector('dialog[open]')
@@ -826,7 +708,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.setViewportSize({ width: 700, height: 900 })
     t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'the list fits')
     await page.click('.tasks [role=option] >> nth=0')
-    for (const part of ['chart', 'sequence', 'timeline', 'frames', 'talk', 'paths']) {
+    for (const part of ['story', 'chart', 'sequence', 'timeline', 'frames', 'talk', 'paths']) {
       await page.click(`#tab-${part}`)
       t.ok(
         await page.evaluate(

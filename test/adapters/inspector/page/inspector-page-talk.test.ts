@@ -1,6 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { serve } from '../../../../adapters/serve/serve.ts'
@@ -16,11 +13,10 @@ import {
   reply,
   textOf
 } from '../../../../runtime/index.ts'
+import { violations } from '../../../fixtures/pages/axe.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { drawnChart, fakeHub } from '../../../fixtures/pages/fake-hub.ts'
 import { until } from '../../../fixtures/runtime/runtime-helpers.ts'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const WEB = 'https://elsewhere.example'
 
@@ -126,15 +122,6 @@ const BEYOND = `(() => {
 const TURNED = `[...document.querySelectorAll('body :not(option)')]
   .filter(({ childNodes }) => [...childNodes].some(({ nodeType, data }) => nodeType === 3 && data.includes('\u202e')))
   .filter(element => getComputedStyle(element).unicodeBidi === 'normal').map(({ outerHTML }) => outerHTML.slice(0, 80))`
-
-/** The violations that axe finds in the page, by rule and element. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(`${AXE}; 0`)
-  const found: unknown = await page.evaluate(
-    "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].target} ${nodes[0].failureSummary}`))"
-  )
-  return found as string[]
-}
 
 await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
   await t.test('shows messages, offers and tasks in the order of time', async t => {
@@ -279,6 +266,8 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     /** The parts, each with the place of hostile text, and a click that shows more of it. */
     const parts: readonly (readonly [part: string, place: string, click?: string])[] = [
       ['talk', '.talk'],
+      ['story', '.talk'],
+      ['story', '.story-now'],
       ['chart', '.trail li >> nth=1'],
       ['sequence', '.detail', '.sequence-panel [role=option]'],
       ['timeline', '.timeline > .rows'],
@@ -313,7 +302,7 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
       )
       t.equal(
         await page.locator('#composer').count(),
-        part === 'talk' ? 1 : 0,
+        part === 'talk' || part === 'story' ? 1 : 0,
         `${part} has no element that takes the place of another`
       )
       t.same(await page.evaluate(BEYOND), [], `${part} stays in the window`)
@@ -397,7 +386,7 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
       rows: [{ contextId: 'c-2', owner: { tenant: '', principal: '' }, title: 'another', openedMs: 2, changedMs: 2 }]
     })
     await page.waitForSelector('.tasks [role=option] >> nth=1')
-    for (const part of ['chart', 'sequence', 'timeline', 'frames', 'paths', 'talk']) {
+    for (const part of ['story', 'chart', 'sequence', 'timeline', 'frames', 'paths', 'talk']) {
       await page.click(`#tab-${part}`)
       t.same(await violations(page), [], part)
     }
@@ -450,9 +439,14 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     t.same(await violations(page), [], 'Talk in dark')
     await page.click('#tab-chart')
     t.same(await violations(page), [], 'the chart in dark')
+    await page.click('#tab-story')
+    t.same(await violations(page), [], 'Story in dark')
     await page.setViewportSize({ width: 390, height: 844 })
     t.same(await violations(page), [], 'a phone with a task')
     t.ok((await page.locator('.time-bar').evaluate(bar => bar.clientHeight)) < 50, 'the time takes one row')
+    await page.click('.story-switch button >> nth=1')
+    t.same(await violations(page), [], 'the other half of Story on a phone')
+    await page.click('.story-switch button >> nth=0')
     t.equal(await page.locator('.tasks').isVisible(), false)
     await page.click('.to-list')
     t.same(await violations(page), [], 'a phone with the list')

@@ -1,28 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
-
-/** Starts `taskchart dev` with the sailboat, as it is built, until the test ends. */
-async function dev(t: Test, ...more: string[]): Promise<{ page: string }> {
-  const child = spawn(
-    process.execPath,
-    ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json', ...more],
-    { stdio: ['ignore', 'pipe', 'inherit'] }
-  )
-  t.teardown(async () => {
-    const ended = once(child, 'exit')
-    if (child.kill()) await ended
-  })
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
-  return JSON.parse(line) as { page: string }
-}
+import { startDev } from '../../../fixtures/pages/dev-page.ts'
 
 /** The page, what it asks for, and what breaks in it. */
 async function watchSailboat(t: Test) {
-  const { page: address } = await dev(t)
+  const { page: address } = await startDev(t, 'examples/sailboat.ts')
   const page = await openPage(t)
   const asked: string[] = []
   const troubles: string[] = []
@@ -115,7 +98,7 @@ await t.test(
   'the page of an agent with authenticate',
   { skip: CHROMIUM === undefined && 'no Chromium on this machine' },
   async t => {
-    const { page: address } = await dev(t, '--api-key', 'a-long-key-of-anna')
+    const { page: address } = await startDev(t, 'examples/sailboat.ts', '--api-key', 'a-long-key-of-anna')
     const page = await openPage(t)
     await page.goto(address)
     await page.fill('#key', 'a-guess')

@@ -126,6 +126,21 @@ const at = (verdict: ChangeVerdict, ...places: readonly string[]) =>
 const MIGRATE =
   ", migrate: ({ snapshot }) => (snapshot.value === 'choosing' ? { ...snapshot, value: 'asking' } : snapshot)"
 const NEW_VERSION = ["version: '1'", "version: '2'"] as const
+/** States, nested ones, a region and an actor get other names. */
+const OTHER_NAMES = [
+  ["initial: 'choosing'", "initial: 'asking'"],
+  ['    choosing: {', '    asking: {'],
+  ["target: 'brewing'", "target: 'making'"],
+  ["onDone: 'brewing', onError: 'declined'", "onDone: 'making', onError: 'declined'"],
+  ["src: 'pay', id: 'payment'", "src: 'charge', id: 'bill'"],
+  ['actors: { pay }', 'actors: { charge: pay }'],
+  ['    brewing: {', '    making: {'],
+  ["grinding: { after: { 1000: 'pouring' } }", "grinding: { after: { 1000: 'filling' } }"],
+  ['pouring: {', 'filling: {'],
+  ['        cup: {', '        mug: {']
+] as const
+const RENAMED = (pouring = 'making.filling') =>
+  `version: '2', renamed: { states: { choosing: 'asking', brewing: 'making', ${pouring === '' ? '' : `'brewing.pouring': '${pouring}', `}'serving.cup': 'serving.mug' }, actors: { pay: 'charge', payment: 'bill' } }`
 
 const EDITS: readonly Edit[] = [
   { name: 'nothing', replace: [], verdicts: {} },
@@ -154,6 +169,41 @@ const EDITS: readonly Edit[] = [
       ["version: '1'", `version: '2'${MIGRATE}`]
     ],
     verdicts: all('depends')
+  },
+  {
+    name: 'other names, which are renamed',
+    replace: [...OTHER_NAMES, ["version: '1'", RENAMED()]],
+    verdicts: {}
+  },
+  {
+    name: 'other names, of which one is not renamed',
+    replace: [...OTHER_NAMES, ["version: '1'", RENAMED('')]],
+    verdicts: { ...at('otherwise', ...BEGINNING, 'brewing.grinding'), ...at('not restored', 'brewing.pouring') }
+  },
+  {
+    name: 'a renamed state whose code has changed too',
+    replace: [
+      ...OTHER_NAMES,
+      ["version: '1'", RENAMED()],
+      ['LIMIT = 4', 'LIMIT = 2'],
+      ["=== 'yes'", "=== 'no'"],
+      ['open: { after: { 2000', 'open: { after: { 500']
+    ],
+    verdicts: {
+      ...at('otherwise', ...Object.keys(WAYS).filter(place => !place.endsWith('closed')))
+    }
+  },
+  {
+    name: 'names that were exchanged, by version',
+    replace: [
+      ['    declined: {', '    approving2: {'],
+      ['    approving: {', '    declined: {'],
+      ['    approving2: {', '    approving: {'],
+      ["target: 'approving', actions", "target: 'declined', actions"],
+      ["onError: 'declined'", "onError: 'approving'"],
+      ["version: '1'", "version: '2', renamed: { '1': { states: { approving: 'declined', declined: 'approving' } } }"]
+    ],
+    verdicts: {}
   },
   {
     name: 'a step in the middle',

@@ -15,7 +15,7 @@ import {
 import { z } from 'zod'
 import { diffAgents } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { chartChanges } from '../../../../adapters/testing/diff/chart-changes.ts'
-import { partsOf } from '../../../../runtime/work-port.ts'
+import { namesSince, partsOf } from '../../../../runtime/work-port.ts'
 import { type Surroundings, verdictsOn } from '../../../../adapters/testing/diff/verdicts.ts'
 import { defineAgent } from '../../../../runtime/index.ts'
 
@@ -489,5 +489,81 @@ await t.test('states that are left at once, and history, decide too', t => {
   t.strictSame(short(past({}), past({})), ['a: same', '{b:one}: same'])
   t.match(short(past({}), past({ history: 'deep' })), ['a: otherwise', '{b:one}: otherwise'])
   t.match(short(past({}), past({ target: 'two' })), ['a: otherwise'])
+  t.end()
+})
+
+await t.test('what an agent has renamed is compared under its new name', async t => {
+  const folder = t.testdir({ 'agent.mjs': '' })
+  const never = fromPromise(async () => 1)
+  const inner = chart({ x: { on: { GO: 'y' } }, y: END })
+  const sideOf = (work: AnyStateMachine, version: string, more: object = {}) => ({
+    agent: defineAgent({ card: { name: 'A' }, version, work, ...more } as never),
+    path: join(folder, 'agent.mjs')
+  })
+  const before = chart(
+    { a: { invoke: { src: 'one', id: 'child' }, on: { GO: 'b' } }, b: { invoke: { src: 'two' }, onDone: 'c' }, c: END },
+    {},
+    { actors: { one: inner, two: never } }
+  )
+  const after = chart(
+    {
+      first: { invoke: { src: 'uno', id: 'kind' }, entry: 'more', on: { GO: 'b', STOP: 'c' } },
+      b: { invoke: { src: 'due' }, onDone: 'c' },
+      c: END
+    },
+    {},
+    { actors: { uno: chart({ x: { on: { GO: 'y' } }, z: {}, y: END }), due: never }, actions: { more: () => 1 } }
+  )
+  const renamed = { states: { a: 'first' }, actors: { one: 'uno', child: 'kind', two: 'due' } }
+  const { charts } = diffAgents(sideOf(before, '1'), sideOf(after, '2', { renamed }))
+  t.strictSame(
+    charts.map(({ chart, changes }) => [chart, changes.map(({ says }) => says)]),
+    [
+      [
+        'work',
+        [
+          'the state a is now named first',
+          'first: its entry is more instead of none',
+          'first has "STOP → c", which is new',
+          'the actor one is now named uno',
+          'the actor two is now named due',
+          'the source of the actor one has changed',
+          'the action more is new'
+        ]
+      ],
+      ['child:one', ['the state z is new']]
+    ]
+  )
+  t.strictSame(
+    charts[0]?.configurations.map(({ state, verdict }) => [state, verdict]),
+    [
+      ['a', 'otherwise'],
+      ['b', 'same']
+    ]
+  )
+  t.strictSame(charts[0]?.marks.states.get('a.a'), 'a.first')
+})
+
+await t.test('two regions that would become one are not restored', t => {
+  const parallel = (...names: readonly string[]) =>
+    chart({
+      p: {
+        type: 'parallel',
+        states: Object.fromEntries(names.map(name => [name, { initial: 'x', states: { x: {} } }]))
+      }
+    })
+  const [before, after] = [parallel('a', 'b'), parallel('b', 'c')]
+  const names = namesSince('1', { version: '2', work: after, renamed: { '1': { states: { 'p.a': 'p.b' } } } })
+  const found = verdictsOn(partsOf(before), partsOf(after, undefined, names), {
+    ...AROUND,
+    isSameVersion: false,
+    names
+  })
+  t.match(found, [
+    {
+      verdict: 'not restored',
+      reasons: ['This task cannot be resumed with the present agent: two of its active states are named p.b now.']
+    }
+  ])
   t.end()
 })

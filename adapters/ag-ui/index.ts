@@ -1,0 +1,1 @@
+export { agUiHandler, type AgUiOptions } from './ag-ui-handler.ts'

@@ -1,0 +1,96 @@
+import { computed } from '@preact/signals'
+import { isTerminal } from '../../../../machines/protocol/states.ts'
+import { EXAMPLE_ID } from '../../feed.ts'
+import { partsText } from '../../story/chart-path.ts'
+import { shownTaskId } from '../agent/task-log.ts'
+import { hello } from '../feed/feed.ts'
+import { leftText, nowMs } from '../frame/time.ts'
+import { storyHalf } from '../selection.ts'
+import { StateBadge } from '../state-badge.tsx'
+import { TalkPanel } from '../talk/talk-panel.tsx'
+import { generation, taskThen } from '../time/generation.ts'
+import { TimeBar } from '../time/time-bar.tsx'
+import { answerHint, runView, standingOffer, StoryRun } from './story-run.tsx'
+
+/**
+ * The first view: what the chosen task is doing, in one line; its conversation, in which it is answered; and beside
+ * that what it runs, lit. One slider below takes both to any moment. A phone shows one half at a time.
+ */
+export function StoryPanel() {
+  const half = storyHalf.value
+  return (
+    <div class="panel story-panel" data-half={half}>
+      <div class="story-head">
+        <p class="story-now" aria-live="polite">
+          <Now />
+        </p>
+        <div class="story-switch" role="group" aria-label="What is shown">
+          <button type="button" aria-pressed={half === 'talk'} onClick={() => (storyHalf.value = 'talk')}>
+            Conversation
+          </button>
+          <button type="button" aria-pressed={half === 'chart'} onClick={() => (storyHalf.value = 'chart')}>
+            {runView.value === 'steps' ? 'Steps' : 'Chart'}
+          </button>
+        </div>
+      </div>
+      <div class="story-halves">
+        <div class="story-talk">
+          <TalkPanel />
+        </div>
+        <StoryRun />
+      </div>
+      <TimeBar />
+    </div>
+  )
+}
+
+/** The names of the task's results at the shown generation. */
+const results = computed(() =>
+  (taskThen.value?.artifacts ?? []).map(({ name, artifactId }) => name || artifactId).join(', ')
+)
+
+/** What the task does at the shown generation, what it waits for, and what an answer leads to; or how it ended. */
+function Now() {
+  const offer = standingOffer.value
+  if (offer)
+    return (
+      <>
+        <span class="state state-offer">offer stands</span>{' '}
+        {`The offer of the agent stands for ${leftText(offer.expiresMs - nowMs.value)}. If you accept it, the work begins.`}
+      </>
+    )
+  const { status } = taskThen.value ?? {}
+  if (!status || generation.value === 0)
+    return (
+      <span class="quiet">
+        {hello.value
+          ? 'Nothing has run yet. Send a message: here is what it leads to, as it happens.'
+          : 'Waiting for the agent…'}
+      </span>
+    )
+  const { state, message } = status
+  const words = partsText(message?.parts)
+  return (
+    <>
+      {shownTaskId.value === EXAMPLE_ID && <span class="state state-offer">recorded example</span>}{' '}
+      <StateBadge state={state} />{' '}
+      {isTerminal(state) ? (
+        <span title={words}>{endText(words)}</span>
+      ) : (
+        <span title={words}>{`${DOING[state] ?? 'The agent works'}${words === '' ? '.' : `: “${words}”`}`}</span>
+      )}
+      {answerHint.value !== '' && <span class="story-hint">{` ${answerHint.value}`}</span>}
+    </>
+  )
+}
+
+const DOING: Readonly<Record<string, string>> = {
+  TASK_STATE_SUBMITTED: 'The task is open, its work begins',
+  TASK_STATE_INPUT_REQUIRED: 'The agent waits for your answer',
+  TASK_STATE_AUTH_REQUIRED: 'The agent waits for an authorization'
+}
+
+function endText(words: string): string {
+  const result = results.value === '' ? '' : ` Its result: ${results.value}.`
+  return `The task has ended${words === '' ? '.' : `: “${words}”`}${result}`
+}
