@@ -16,7 +16,7 @@ import type { ContextKey, JournalRow, MessageRow, Store, StoredTask, TaskEvent, 
 import { hasState } from '../store/task-record.ts'
 import { type PromptedQuestion, promptedQuestion } from '../work/chart-question.ts'
 import { RedactedValues } from '../work/redacted-values.ts'
-import { differenceOf, type Divergence, kindIn, updateText, wordText } from '../work/replay-findings.ts'
+import { differenceOf, type Divergence, wordKind, updateText, wordText } from '../work/replay-findings.ts'
 import { type ReplayPatience, replayRun } from '../work/replay-run.ts'
 import { detailsFromJournal, loadWorkInput } from '../work/work-input.ts'
 import { createActor } from '../xstate/library.ts'
@@ -109,9 +109,9 @@ type OwnWork = Pick<EarlierVersion, 'recovery' | 'input'> & Pick<Agent, 'work'>
 
 /**
  * Replays a stored task with an agent, as a restore would: with the work of its version in `earlier`, or converted by
- * `migrate`. A function or generator runs from its start to where the task stands. A chart is restored, and what it asks
- * and waits for is compared. No step and no actor starts. Of the author's code runs what runs after a restart: `migrate`,
- * schemas, prompts, and a function outside its steps.
+ * `migrate`. A function or generator runs from its start to where the task stands. A chart is restored, and what it
+ * asks and waits for is compared. No step and no actor starts. Of the author's code runs what runs after a restart:
+ * `migrate`, schemas, prompts, and a function outside its steps.
  */
 export async function replayTask(agent: Agent, task: RecordedTask, patience?: ReplayPatience): Promise<TaskReplay> {
   const redacted = new RedactedValues(task.redacted)
@@ -219,7 +219,7 @@ function replayChart(
   }
   const word = question?.event as WorkWord | undefined
   const is = word ? wordText(word) : 'work'
-  if (kindIn(was) !== kindIn(is)) return { outcome: 'diverges', difference: { at, was, is } }
+  if (wordKind(was) !== wordKind(is)) return { outcome: 'diverges', difference: { at, was, is } }
   if (question && !takesAny(question.chart, ANSWERS[question.type]))
     return { outcome: 'diverges', difference: { at, was, is: 'question that takes no answer' } }
   const isHidden = redacted.isAt(`/events/${task.events.indexOf(asked as TaskEvent)}`)
@@ -240,7 +240,7 @@ const ANSWERS = {
   'auth-required': ['authorization.received', 'message.received']
 } as const
 
-/** The first stored timer of a chart whose event has no transition. One of another version is replaced by its new timers. */
+/** The first stored timer whose event has no transition. A chart of another version has new timers instead. */
 function timerChange(work: AnyActorRef, { saved, isOther }: RestoredTask, at: string): TaskReplay | undefined {
   for (const { source, target, event } of saved.delayed ?? []) {
     const chart = chartAt(work, target?.slice(1) ?? source)

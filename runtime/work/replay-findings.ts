@@ -245,7 +245,7 @@ export function updateText(update: TaskEvent['update']): string {
 }
 
 /** The kind of a word in words. */
-export function kindIn(text: string): string {
+export function wordKind(text: string): string {
   return text.split(' "')[0] as string
 }
 

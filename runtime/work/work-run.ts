@@ -35,13 +35,12 @@ import { detailsFromJournal } from './work-input.ts'
 /** The function that a run calls: the author's code, with its arguments and the run. */
 export type WorkProgram = (work: WorkArguments, run: WorkRun) => WorkEnd | Promise<WorkEnd>
 
-/** Options of a run. `isRerun`: the work has run before, so its record is replayed. */
+/** Options of a run. `isRerun`: the work has run before, so its record is replayed, by default with {@link Replay}. */
 interface RunOptions {
   readonly scope: AnyActorScope
   readonly program: WorkProgram
   readonly isRerun: boolean
-  /** Makes the comparison with the record of a rerun. Default: that of {@link Replay}. */
-  readonly replay?: (record: ConstructorParameters<typeof Replay>[0]) => Replay
+  readonly replay?: () => Replay
   /** Called with the outcome, unless the work was stopped or crashed. */
   readonly ended: (outcome: WorkOutcome) => void
 }
@@ -99,9 +98,7 @@ export class WorkRun {
 
   /** Resolves when a rerun has reached its open question or its end; `undefined` if it has, or is the first run. */
   replayed(): Promise<void> | undefined {
-    return this.#isReplaying
-      ? new Promise(resolve => (this.#whenReplayed = appendItem(this.#whenReplayed, resolve)))
-      : undefined
+    return this.#isReplaying ? new Promise(to => (this.#whenReplayed = appendItem(this.#whenReplayed, to))) : undefined
   }
 
   get signal(): AbortSignal {
@@ -310,8 +307,8 @@ export class WorkRun {
       if (this.#isReplaying) {
         const events = await this.#host.readEvents(taskId)
         this.#chunks.note(events)
-        const record = { events, journal: journal ?? (await this.#host.readJournal(taskId)) }
-        this.#log.replayFrom(this.#options.replay?.(record) ?? new Replay(record))
+        journal ??= await this.#host.readJournal(taskId)
+        this.#log.replayFrom(this.#options.replay?.() ?? new Replay({ events, journal }))
       }
       // The task may have ended meanwhile, in a turn that is not committed yet.
       if (this.#over || this.#options.scope.self.getSnapshot().status !== 'active') return

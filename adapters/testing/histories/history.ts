@@ -51,7 +51,9 @@ const HistorySchema = message({
 /** Why a file is no history that can be replayed: a clause that follows its name. */
 export class HistoryFault extends Error {}
 
-/** The text of a history: JSON with a format number. The same task has the same text. `definition`: its text in a store. */
+/**
+ * The text of a history: JSON with a format number. The same task has the same text. `definition`: its text in a store.
+ */
 export function historyText(recorded: RecordedTask, definition?: string): string {
   const { key, row, events, messages, journal, isAlone, redacted } = recorded
   const { snapshot, ...task } = row

@@ -21,7 +21,7 @@ export function failsTest({ outcome }: HistoryReplay, isStrict = false): boolean
   return isStrict ? outcome !== 'same' : FAILURES.includes(outcome)
 }
 
-/** The files of a folder that may be histories, by name. Throws TypeError for a folder that is not there or has none. */
+/** The files of a folder that may be histories, by name. Throws TypeError if there is no folder, or it has none. */
 export async function historyFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((cause: Error) => {
     throw new TypeError(`There is no folder of histories: ${cause.message}.`, { cause })

@@ -187,7 +187,7 @@ await t.test('an answer and a result that are redacted are no certainty once the
     const size = yield* inputRequired('Size?')
     const price = await step('price', () => ({ euros: 3, list: [{ name: 'a' }], is: true }))
     if (terms ?? request.metadata) yield progress(textOf(message))
-    yield artifact({ artifactId: 'a', parts: [text(`${textOf(size)}`)] })
+    yield artifact({ artifactId: 'a', parts: [text(textOf(size))] })
     yield* inputRequired(`${price.is}`)
   }
   const reads: WorkGenerator = async function* ({ step }) {
@@ -291,12 +291,12 @@ await t.test('the texts of words, waits and errors', async t => {
     difference: { at: 'word 3', was: 'artifact', is: 'end of the work' }
   })
   // A rejection need not be an error.
-  t.match(await said({ work: () => Promise.reject('no') as Promise<void> }), { difference: { is: 'error "no"' } })
+  t.match(await said({ work: () => Promise.reject('no') }), { difference: { is: 'error "no"' } })
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [text('large')] }
   const { row, events } = said.record
   const answered = {
     ...said.record,
-    events: events.map(({ ordinal: _, ...event }) => event),
+    events: events.map(({ taskId, generation, update }) => ({ taskId, generation, update })),
     journal: [{ taskId: row.taskId, key: '1', value: { type: 'message.received', message } }]
   }
   t.match(await replayTask(agentOf({ work: async () => {} }), answered, QUICK), {
