@@ -497,7 +497,7 @@ await t.test('what an agent has renamed is compared under its new name', async t
   const never = fromPromise(async () => 1)
   const inner = chart({ x: { on: { GO: 'y' } }, y: END })
   const sideOf = (work: AnyStateMachine, version: string, more: object = {}) => ({
-    agent: defineAgent({ card: { name: 'A' }, version, work, ...more } as never),
+    agent: defineAgent({ card: { name: 'A' }, version, work, ...more }),
     path: join(folder, 'agent.mjs')
   })
   const before = chart(
