@@ -76,7 +76,7 @@ export function agentOutline(agent: Agent, modules?: LocalModules): AgentOutline
     version: agent.version,
     options: Object.fromEntries(names.map(name => [name, optionOf(agent[name])])) as AgentOutline['options'],
     mayRestart: agent.restart.type !== 'temporary',
-    isMigrating: agent.migrate !== undefined || agent.renamed !== undefined,
+    isMigrating: agent.migrate !== undefined,
     work: workOf(agent.work, modules?.readsOf),
     ...(modules && { modules: digestsOf(modules) })
   }

@@ -44,7 +44,10 @@ await t.test('a task of the example goes on with the new name that the guide giv
   t.match(stdout, /\n {2}choosing {2}otherwise/)
 })
 
-const [workflow = ''] = Array.from(text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm), ([, block]) => block ?? '')
+const workflow =
+  Array.from(text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm), ([, block = '']) => block).find(block =>
+    block.includes('- run: |')
+  ) ?? ''
 const noTools = ['git', 'bash'].find(tool => !answers(tool, ['--version'], /version/))
 
 await t.test(

@@ -100,6 +100,7 @@ await t.test('an agent under development', async t => {
 
   agent  ${url.replace('http', 'ws')}
          ${url} for JSON-RPC and REST
+         ${url}ag-ui for front ends that speak AG-UI
   card   ${url}.well-known/agent-card.json
   page   ${url}
 
