@@ -9,7 +9,7 @@ import type {
 } from 'xstate'
 import type { ContextFact, ContextMachineEvent } from '../../machines/context.machine.ts'
 import type { Message, Task } from '../../machines/protocol/objects.ts'
-import type { TaskFact, WorkWord } from '../../machines/task-events.ts'
+import type { TaskFact } from '../../machines/task-events.ts'
 import { isOwnName, OWN_ACTION, OWN_EVENT } from '../../machines/xstate-names.ts'
 import type { Limits } from '../access/limits.ts'
 import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
@@ -115,16 +115,6 @@ export interface ActorHost {
   failTask(taskId: string, error: unknown): void
   /** Waits for the cleanup of an ended task's work, for its grace period at most. */
   awaitCleanup(taskId: string, settled: Promise<unknown>): void
-  /** What a dry run notes of the words, sleeps and steps of a work. */
-  readonly trial?: WorkTrial
-}
-
-/** Notes what the code of a work does, in a dry run. */
-export interface WorkTrial {
-  /** A word with its number, or a sleep. */
-  did(ordinal: number, word: WorkWord | undefined): void
-  /** Asks for a value of the journal: the result of a step, among others. */
-  asked(key: string): void
 }
 
 type AnyActorSystem = AnyActorRef['system']

@@ -3,6 +3,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import { isInterrupted } from '../../machines/protocol/states.ts'
 import type { WorkWord } from '../../machines/task-events.ts'
 import { parseType } from '../../machines/xstate-names.ts'
+import { defaultLimits } from '../access/limits.ts'
 import type { Agent } from '../agent/define-agent.ts'
 import type { EarlierVersion } from '../agent/earlier-versions.ts'
 import { hears } from '../authoring/question-guards.ts'
@@ -12,12 +13,21 @@ import { hasRunningLogic } from '../commits/actor-host.ts'
 import { restoredTask } from '../snapshots/restored-task.ts'
 import { restoreFault, type RestoredTask } from '../snapshots/snapshot-text.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
+import type { WorkStore } from '../store/retrying-reads.ts'
 import type { ContextKey, JournalRow, MessageRow, Store, StoredTask, TaskEvent, TaskRow } from '../store/store.ts'
 import { hasState } from '../store/task-record.ts'
 import { type PromptedQuestion, promptedQuestion } from '../work/chart-question.ts'
 import { RedactedValues } from '../work/redacted-values.ts'
-import { differenceOf, type Divergence, wordKind, updateText, wordText } from '../work/replay-findings.ts'
-import { type ReplayPatience, replayRun } from '../work/replay-run.ts'
+import {
+  differenceOf,
+  type Divergence,
+  type Consequence,
+  wordKind,
+  updateText,
+  wordText
+} from '../work/replay-findings.ts'
+import { NO_LOG, type ReplayPatience, replayRun } from '../work/replay-run.ts'
+import { TaskLoads } from '../work/task-loads.ts'
 import { detailsFromJournal, loadWorkInput } from '../work/work-input.ts'
 import { createActor } from '../xstate/library.ts'
 import { activeStates, isChart, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
@@ -35,6 +45,8 @@ export interface RecordedTask {
   readonly journal: readonly JournalRow[]
   /** Whether its work can read only what is here: its context has no other task, and no message before its own. */
   readonly isAlone: boolean
+  /** Has the other tasks and messages of its context. Without it, nothing is said of work that reads them. */
+  readonly store?: WorkStore
   /** JSON pointers to redacted values: of `key`, `snapshot`, `events`, `messages` and `journal`. */
   readonly redacted?: readonly string[]
 }
@@ -90,7 +102,8 @@ async function readsNothingElse(
 /**
  * What the present agent does with a stored task. `same`: it comes to where the task stands, by the same words.
  * `otherwise`: by words of other content, which clients have seen before. `other answer`: the question that the task
- * waits for has another schema. `cannot say`: it has read what is redacted, or what the record does not have.
+ * waits for has another schema. `cannot say`: it has read what is redacted, or needs what the record does not have:
+ * another task, or the result of a new step while the record has more.
  * `diverges`: it does something else. `not restored`: the task fails when it is restored.
  */
 export type ReplayOutcome = 'same' | 'otherwise' | 'other answer' | 'cannot say' | 'diverges' | 'not restored'
@@ -102,6 +115,8 @@ export interface TaskReplay {
   readonly reason?: string
   /** The first difference, and both sides. */
   readonly difference?: Divergence
+  /** For a function or generator that diverges. */
+  readonly consequence?: Consequence
 }
 
 /** What a task runs: of the agent, or of an earlier version. */
@@ -152,8 +167,11 @@ async function replayFunction(
     journal
   } = task
   if (hasBegun && own.recovery === 'fail' && wakeAtMs === 0) return notRestored(NOT_RESUMED)
-  const store = await storeOf(task)
-  const sources = { store, agent: own, limits: { restoredBytes: Infinity }, loads: NO_LOADS }
+  const store = task.store ?? (await storeOf(task))
+  const loads = task.store
+    ? new TaskLoads({ store: task.store, limits: defaultLimits, logger: NO_LOG }).of(key)
+    : NO_LOADS
+  const sources = { store, agent: own, limits: { restoredBytes: Infinity }, loads }
   let input: WorkInput
   try {
     input = await loadWorkInput(key, taskId, sources, () => detailsFromJournal(journal))
@@ -165,16 +183,16 @@ async function replayFunction(
   const readTask = async () => ((await store.readTask(key, taskId)) as StoredTask).task
   const run = { ...task, taskId, isInterrupted: isInterrupted(state), redacted, input, readTask }
   const { divergence, otherwise, unseen, isOutside } = await replayRun(own.work, run, patience)
-  const difference = divergence ?? otherwise?.difference
+  const { difference } = divergence ?? otherwise ?? {}
   if (unseen.length > 0)
-    return cannotSay(`it reads ${unseen.join(' and ')}, which the history does not have`, difference)
-  if (divergence) return { outcome: 'diverges', difference: divergence }
+    return cannotSay(`it needs ${unseen.join(' and ')}, which the record does not have`, difference)
+  if (divergence) return { outcome: 'diverges', ...divergence }
   if (isOutside) return cannotSay('its code waits for something that taskchart does not see')
   if (!otherwise) return { outcome: 'same' }
   return { outcome: otherwise.isForm ? 'other answer' : 'otherwise', difference: otherwise.difference }
 }
 
-/** No other task is loaded: the history has none. */
+/** No other task is loaded: the record has none. */
 const NO_LOADS = { load: async () => ({ tasks: [], unloaded: [] }) }
 
 /** A store that has only this task. */

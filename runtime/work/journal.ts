@@ -66,7 +66,6 @@ export class RunJournal {
 
   /** The word to send; `undefined` if an earlier run has sent it. */
   emitOnce(ordinal: number, word: WorkWord): WorkWord | undefined {
-    this.#host.trial?.did(ordinal, word)
     return this.#replay ? this.#replay.word(ordinal, word) : word
   }
 
@@ -77,7 +76,6 @@ export class RunJournal {
 
   /** The journal's value for this key when the run began; `undefined` if there was none. */
   storedValue(key: string): unknown {
-    this.#host.trial?.asked(key)
     return this.#replay?.entry(key)
   }
 
@@ -166,7 +164,6 @@ export class RunJournal {
 
   /** Checks that an earlier run slept at this ordinal. Throws InvalidAgentResponse if it did something else. */
   noteSleep(ordinal: number): void {
-    this.#host.trial?.did(ordinal, undefined)
     this.#replay?.check(ordinal, 'sleep')
   }
 

@@ -3,6 +3,7 @@ import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 import type { ArtifactContent, MessageContent, WorkWord } from '../../machines/task-events.ts'
 import type { WorkInput } from '../authoring/work-arguments.ts'
 import { sameJson } from '../primitives/json.ts'
+import type { WorkStore } from '../store/retrying-reads.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import { isSleep } from './journal.ts'
 import type { RedactedValues } from './redacted-values.ts'
@@ -15,13 +16,16 @@ export interface Divergence {
   readonly is: string
 }
 
+/** What a task does where it diverges: it fails, it ends without an error, or it waits for something else. */
+export type Consequence = 'fails' | 'ends' | 'waits'
+
 /** What the replay of a function or generator has found. */
 export interface RunReplay {
-  /** The first difference in what the work does. */
-  readonly divergence?: Divergence
+  /** The first difference in what the work does, and what its task does there. */
+  readonly divergence?: { readonly difference: Divergence; readonly consequence: Consequence }
   /** The first word that was sent before and has another content now, and whether it is a question in another form. */
   readonly otherwise?: { readonly difference: Divergence; readonly isForm: boolean }
-  /** What the work has read that the record does not have, before it diverged. */
+  /** What the work needs that the record does not have, before it diverged. */
   readonly unseen: readonly string[]
   /** Whether the work waits for something that taskchart does not see, and the record has more. */
   readonly isOutside: boolean
@@ -37,6 +41,8 @@ export interface RecordedRun {
   readonly redacted: RedactedValues
   /** Whether the work can read only what is here: it has no other task, and no message before its own. */
   readonly isAlone: boolean
+  /** Has the other tasks and messages. */
+  readonly store?: WorkStore
   readonly input: WorkInput
   readonly readTask: () => Promise<Task>
 }
@@ -68,6 +74,9 @@ export class Findings {
   #otherwise: RunReplay['otherwise']
   #isOutside = false
   #hasEnded = false
+  #hasFailed = false
+  /** The first step that has no result in the record. */
+  #newStep: string | undefined
   /** Grows with everything that the run does. */
   signs = 0
   /** The key that the run has asked for last. */
@@ -86,18 +95,24 @@ export class Findings {
   }
 
   get result(): RunReplay {
-    const [divergence, otherwise] = [this.#divergence, this.#otherwise]
-    const differs = divergence !== undefined || this.#isOutside
+    const [difference, otherwise] = [this.#divergence, this.#otherwise]
+    const differs = difference !== undefined || this.#isOutside
+    const consequence = this.#hasFailed ? 'fails' : this.#hasEnded ? 'ends' : 'waits'
     return {
-      ...(divergence && { divergence }),
+      ...(difference && { divergence: { difference, consequence } }),
       ...(otherwise && { otherwise }),
       unseen: [...this.#read, ...(differs ? this.#unstarted : [])],
       isOutside: this.#isOutside
     }
   }
 
+  /** Whether nothing that the run does after this counts. */
   get isOver(): boolean {
     return this.#divergence !== undefined || this.#hasEnded
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
   }
 
   get isWaiting(): boolean {
@@ -130,6 +145,12 @@ export class Findings {
       this.signs += 1
       this.#waits.splice(this.#waits.indexOf(what), 1)
     }
+  }
+
+  /** Notes that the run comes to a step whose result the record does not have. */
+  noteStep(key: string): void {
+    this.noteWait(keyText(key))
+    this.#newStep ??= keyText(key)
   }
 
   /** Notes that the run asks the journal for a key. */
@@ -172,10 +193,19 @@ export class Findings {
     this.#hasEnded = true
   }
 
-  /** Notes that the run stands still. */
+  /** Notes an error, by which the task fails, even where it stands. */
+  noteError(error: unknown): void {
+    const is = `error ${JSON.stringify(String(Object(error).message ?? error))}`
+    this.#divergence ??= { ...(this.next ?? { at: 'where it stands', was: 'work' }), is }
+    this.#hasEnded = true
+    this.#hasFailed = true
+  }
+
+  /** Notes that the run stands still. After a new step, which really runs, its words may fit the record. */
   noteStuck(): void {
     const { next } = this
-    const is = this.#waits.at(-1)
+    const is = this.#newStep ?? this.#waits.at(-1)
+    if (next && this.#newStep !== undefined) this.noteRead(this.#newStep)
     if (next && is !== undefined) this.#divergence = { ...next, is }
     else this.#isOutside = next !== undefined
   }
@@ -258,5 +288,5 @@ function messageText(kind: string, message: Partial<MessageContent> | undefined)
 }
 
 function artifactText({ name, parts }: ArtifactContent): string {
-  return name === undefined ? messageText('artifact', { parts }) : `artifact ${JSON.stringify(name)}`
+  return messageText(name === undefined ? 'artifact' : `artifact ${JSON.stringify(name)}`, { parts })
 }

@@ -34,7 +34,7 @@ const PATIENCE: ReplayPatience = { stuckMs: 250, outsideMs: 5000 }
 
 /**
  * Replays a function or generator from its start to where its task stands. It starts no step and no actor, sends
- * nothing, and ends each sleep at once that the record has passed. The code outside steps runs, as it does after a
+ * nothing, and ends a sleep that is due while the record has more. The code outside steps runs, as it does after a
  * restart.
  */
 export async function replayRun(
@@ -47,9 +47,10 @@ export async function replayRun(
   const run = new ReplayRun(work, record, findings, host)
   run.begin(record.input)
   await rest(findings, host, patience)
+  const { result } = findings
   host.isLeaving = true
   run.stop()
-  return findings.result
+  return result
 }
 
 /** So many rounds of the event loop without a sign are a rest. */
@@ -57,14 +58,14 @@ const ROUNDS = 3
 
 const POLL_MS = 5
 
-/** Resolves when the run has ended, has diverged, or stands still. */
+/** Resolves when the run has ended, or stands still. */
 async function rest(findings: Findings, host: ReplayHost, { stuckMs, outsideMs }: ReplayPatience): Promise<void> {
   let quietMs = 0
-  while (!findings.isOver) {
+  while (!findings.hasEnded) {
     const { signs } = findings
     for (let round = 0; round < ROUNDS; round += 1) await new Promise(resolve => setImmediate(resolve))
     const isStill = findings.signs === signs
-    if (isStill && findings.isWaiting && !findings.next) return
+    if (isStill && (findings.isOver || (findings.isWaiting && !findings.next))) return
     if (!isStill || host.ringNext()) {
       quietMs = 0
       continue
@@ -104,15 +105,16 @@ class RecordedReplay extends Replay {
     const findings = this.#findings
     const value = super.entry(key)
     findings.noteKey(key)
-    if (key.startsWith('step/') && value === undefined) findings.noteWait(keyText(key))
+    if (key.startsWith('step/') && value === undefined) findings.noteStep(key)
     if (key !== this.#asked) return value
     if (value === undefined) findings.noteWait(`wait for an answer to word ${key}`)
     else if (this.#record.redacted.isAt(findings.pointerOf(key))) findings.noteRead(`the answer to word ${key}`)
     return value
   }
 
-  override checkEnd(): void {
+  override checkEnd(ordinal: number): void {
     this.#findings.noteEnd('end of the work')
+    super.checkEnd(ordinal)
   }
 
   #orDiverge<T>(ordinal: number, is: string, run: () => T): T {
@@ -177,7 +179,7 @@ function scopeOf(taskId: string, host: RunHost): AnyActorScope {
 
 /** The arguments of the work, which note what is read of them and is not in the record. */
 function watchedArguments(given: WorkArguments, record: RecordedRun, findings: Findings): WorkArguments {
-  const { redacted, isAlone } = record
+  const { redacted, isAlone, store } = record
   const watch = <Name extends keyof WorkArguments>(name: Name, read: () => void, value = given[name]) =>
     Object.defineProperty(given, name, {
       configurable: true,
@@ -192,7 +194,7 @@ function watchedArguments(given: WorkArguments, record: RecordedRun, findings: F
   if (redacted.isAt())
     for (const name of ['input', 'terms', 'request', 'owner'] as const)
       watch(name, () => findings.noteRead(`its ${name}`))
-  if (!isAlone)
+  if (!isAlone && !store)
     for (const name of ['referenceTasks', 'unloadedTasks', 'earlierArtifacts'] as const)
       watch(name, () => findings.noteRead('other tasks'))
   return given
@@ -223,10 +225,15 @@ type RunHost = Pick<
 
 const ignored = () => {}
 
+/** A replay logs nothing: what it finds is its outcome. */
+export const NO_LOG: Logger = { warn: ignored, error: ignored }
+
+const isCompleted = ({ status }: Task) => status.state === 'TASK_STATE_COMPLETED'
+
 /** The host of a replay: it answers from the record, and starts nothing. */
 class ReplayHost implements RunHost {
   readonly key: ContextKey
-  readonly logger: Logger = { warn: ignored, error: ignored }
+  readonly logger = NO_LOG
   readonly clock = systemClock
   readonly noteRun = ignored
   readonly keep = ignored
@@ -242,10 +249,10 @@ class ReplayHost implements RunHost {
     this.#findings = findings
   }
 
-  /** Ends the sleep that is due first. Gives whether there is one. */
+  /** Ends the sleep that was due first. Gives whether there is one. */
   ringNext(): boolean {
     const [first] = [...this.#sleeps].toSorted((one, other) => one.dueMs - other.dueMs)
-    if (!first) return false
+    if (!first || first.dueMs > this.clock.now()) return false
     this.#sleeps.delete(first)
     first.end()
     return true
@@ -267,7 +274,7 @@ class ReplayHost implements RunHost {
   }
 
   crash(_: string, error: unknown): void {
-    this.#findings.noteEnd(`error ${JSON.stringify(String(Object(error).message ?? error))}`)
+    this.#findings.noteError(error)
   }
 
   bytesOf(): number {
@@ -299,11 +306,13 @@ class ReplayHost implements RunHost {
 
   async completedTask(taskId: string): Promise<Task> {
     this.#findings.noteKey(`needs/${taskId}`)
-    return this.#otherTask(taskId)
+    return this.#otherTask(taskId, isCompleted)
   }
 
-  async readHistory(): Promise<Message[]> {
-    if (!this.#record.isAlone) this.#findings.noteRead('earlier messages')
+  async readHistory(before: string, limit = 50): Promise<Message[]> {
+    const { key, store, isAlone } = this.#record
+    if (store) return (await store.readMessages(key, limit, { before })).map(({ message }) => message)
+    if (!isAlone) this.#findings.noteRead('earlier messages')
     return []
   }
 
@@ -311,7 +320,10 @@ class ReplayHost implements RunHost {
     return true
   }
 
-  #otherTask(taskId: string): Promise<Task> {
+  async #otherTask(taskId: string, isRead: (task: Task) => boolean = () => true): Promise<Task> {
+    const { key, store } = this.#record
+    const stored = await store?.readTask(key, taskId)
+    if (stored && isRead(stored.task)) return stored.task
     this.#findings.noteUnstarted(`task ${taskId}`)
     this.#findings.noteWait(`wait for task ${taskId}`)
     return never

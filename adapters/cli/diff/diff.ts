@@ -125,7 +125,7 @@ async function printStored(
       tasks += 1
       if (output === 'lines') io.stdout.write(jsonLine(verdict))
     }
-    const diff = await diffStored(reader, side, { clock, signal: io.signal, onTask }).finally(() => line?.end())
+    const diff = await diffStored(reader, side, { signal: io.signal, onTask }).finally(() => line?.end())
     io.stdout.write(await STORED_FORMATS[output](diff, io, chart))
     return codeOf(diff.definitions.flatMap(({ groups }) => groups.map(({ verdict }) => verdict)))
   } finally {

@@ -1,18 +1,18 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Agent } from '../../../runtime/index.ts'
-import type { Clock } from '../../../runtime/ports/clock.ts'
 import { definitionOfSnapshot, versionOfSnapshot } from '../../../runtime/store/rows.ts'
 import type { ContextKey } from '../../../runtime/store/store.ts'
 import {
   dryRunRestore,
   parseOutline,
-  type ReplayVerdict,
-  replayWork,
+  readRecord,
+  replayTask,
   type RestoreOutlook,
-  type SavedTask
+  type SavedTask,
+  type TaskReplay
 } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { OpenTask, StoreReader } from '../../rows/store-reader.ts'
+import { differenceText } from '../histories/replay-histories.ts'
 import { type AgentDiff, type AgentSide, diffOutlines } from './agent-diff.ts'
 import type { ChangeVerdict, ConfigurationVerdict } from './verdicts.ts'
 
@@ -69,7 +69,6 @@ export interface StoredDiff {
 
 /** What a comparison reads, and tells. */
 export interface StoredDiffOptions {
-  readonly clock: Pick<Clock, 'now'>
   readonly signal: AbortSignal
   /** Gets the verdict of each task. */
   readonly onTask?: (verdict: TaskVerdict) => void
@@ -81,6 +80,8 @@ const PORTION = 200
 const MOST_IDS = 100
 /** The maximum number of groups of a definition. Others are counted by their verdict. */
 const MOST_GROUPS = 1000
+/** How long the code of a task may stand still: a store may have many tasks. */
+const PATIENCE = { stuckMs: 25, outsideMs: 1000 }
 /** The maximum number of configurations whose restore is remembered. */
 const MOST_RESTORES = 10_000
 
@@ -103,9 +104,9 @@ const ORDER: readonly StoredVerdict[] = [
 export async function diffStored(
   reader: StoreReader,
   after: AgentSide,
-  { clock, signal, onTask = () => {} }: StoredDiffOptions
+  { signal, onTask = () => {} }: StoredDiffOptions
 ): Promise<StoredDiff> {
-  const comparison = new Comparison(reader, after, clock)
+  const comparison = new Comparison(reader, after)
   let next: string | undefined = ''
   while (next !== undefined) {
     const page = await reader.openTasks(PORTION, next)
@@ -143,14 +144,12 @@ const NO_ENDINGS = { added: [], removed: [] } as const
 class Comparison {
   readonly #reader: StoreReader
   readonly #after: AgentSide
-  readonly #clock: Pick<Clock, 'now'>
   readonly #found = new Map<string, Found>()
   readonly #restores = new Map<string, RestoreOutlook>()
 
-  constructor(reader: StoreReader, after: AgentSide, clock: Pick<Clock, 'now'>) {
+  constructor(reader: StoreReader, after: AgentSide) {
     this.#reader = reader
     this.#after = after
-    this.#clock = clock
   }
 
   async add(task: OpenTask): Promise<TaskVerdict> {
@@ -228,7 +227,7 @@ class Comparison {
     if (outlook === 'fails') return judged(state, 'not restored', [reason])
     const isMigrated = outlook === 'migrates'
     if (work === undefined) return { ...this.#notBegun(found), isMigrated }
-    if (!('value' in work)) return this.#judgeFunction(task, saved, found)
+    if (!('value' in work)) return this.#judgeFunction(task, found)
     return { ...judgeChart(work, found), isMigrated }
   }
 
@@ -256,37 +255,49 @@ class Comparison {
     return judged('not begun', 'otherwise', ['it has not begun, and begins with the new code'])
   }
 
-  async #judgeFunction(task: OpenTask, { version = '' }: SavedTask, { diff }: Found): Promise<Judged> {
-    const agent: Agent = this.#after.agent
-    const own = agent.earlier?.[version] ?? agent
+  async #judgeFunction(task: OpenTask, { diff }: Found): Promise<Judged> {
     if (diff?.work?.verdict === 'same') return judged('a function', 'same', [])
-    // A chart does not restore a function.
-    const work = own.work as Parameters<typeof replayWork>[0]['work']
-    const isInterrupted = task.state === 'TASK_STATE_INPUT_REQUIRED' || task.state === 'TASK_STATE_AUTH_REQUIRED'
-    const input = 'input' in own ? own.input : agent.input
-    const replay = await replayWork(
-      { work, ...(input && { input }) },
-      this.#reader,
-      { key: keyOf(task), taskId: task.taskId, isInterrupted },
-      this.#clock
-    ).catch((error: unknown): ReplayVerdict => ({ outcome: 'diverges', reason: (error as Error).message }))
-    const { outcome, reason, word, before, after } = replay
-    const verdict = outcome === 'replays' && !diff ? 'not compared' : REPLAYED[outcome]
-    const reasons = [reason, ...(outcome === 'replays' ? ['then it goes on with the new code'] : [])]
+    const replay = await this.#replay(task)
+    if (!replay) return judged('a function', 'same', ['it has ended meanwhile'])
+    const { outcome, difference, consequence } = replay
+    if (outcome === 'same')
+      return judged('a function', diff ? 'otherwise' : 'not compared', [
+        'it comes to where it is',
+        'then it goes on with the new code'
+      ])
+    const word = /^word (\d+)$/.exec(String(difference?.at))?.[1]
     return {
-      ...judged(word === undefined ? 'a function' : `word ${word}`, verdict, reasons),
-      ...(word !== undefined && { word }),
-      ...(before !== undefined && after !== undefined && { before, after })
+      ...judged(word ? `word ${word}` : 'a function', REPLAYED[consequence ?? outcome], [differenceText(replay)]),
+      ...(word && { word: Number(word) }),
+      ...(difference && { before: difference.was, after: difference.is })
+    }
+  }
+
+  /** Runs a stored function or generator up to where it is; `undefined` if it has ended meanwhile. */
+  async #replay(task: OpenTask): Promise<TaskReplay | undefined> {
+    try {
+      const record = await readRecord(this.#reader, keyOf(task), task.taskId)
+      return record && (await replayTask(this.#after.agent, { ...record, store: this.#reader }, PATIENCE))
+    } catch (error) {
+      return { outcome: 'cannot say', reason: (error as Error).message }
     }
   }
 }
 
+/** The verdict of an outcome, and of what a task does that diverges. If it waits, what comes after that decides. */
 const REPLAYED = {
-  replays: 'otherwise',
   otherwise: 'otherwise',
+  'other answer': 'other answer',
+  'cannot say': 'depends',
+  'not restored': 'not restored',
   diverges: 'not restored',
-  unknown: 'depends'
-} as const satisfies Record<ReplayVerdict['outcome'], StoredVerdict>
+  fails: 'not restored',
+  ends: 'otherwise',
+  waits: 'depends'
+} as const satisfies Record<
+  Exclude<TaskReplay['outcome'], 'same'> | NonNullable<TaskReplay['consequence']>,
+  StoredVerdict
+>
 
 function keyOf({ tenant, principal, contextId }: OpenTask): ContextKey {
   return { tenant, principal, contextId }

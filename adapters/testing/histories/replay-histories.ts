@@ -62,7 +62,7 @@ export async function* replayFiles(
 }
 
 /** Why a replay is not the same, in one line: `word 2: it was question "Size?", and is now progress "Thinking."`. */
-export function differenceText({ reason, difference }: HistoryReplay): string {
+export function differenceText({ reason, difference }: Pick<TaskReplay, 'reason' | 'difference'>): string {
   const sides = difference && `${difference.at}: it was ${difference.was}, and is now ${difference.is}`
   return [reason, sides].filter(text => text !== undefined).join('; ')
 }

@@ -71,23 +71,80 @@ await t.test('a difference is found at its word, with both sides', async t => {
   const replay = await stored(t, { work: order() }, answer('large'))
   t.strictSame(await replay({ work: order({ between: true }) }), {
     outcome: 'diverges',
-    difference: { at: 'word 2', was: 'question "Which size?"', is: 'progress "Thinking."' }
-  })
-  t.strictSame(await replay({ work: order({ step: 'cost' }) }), {
-    outcome: 'diverges',
-    difference: { at: 'word 3', was: 'artifact "cup"', is: 'step cost' }
+    difference: { at: 'word 2', was: 'question "Which size?"', is: 'progress "Thinking."' },
+    consequence: 'fails'
   })
   t.strictSame(await replay({ work: order({ name: 'mug' }) }), {
     outcome: 'otherwise',
-    difference: { at: 'word 3', was: 'artifact "cup"', is: 'artifact "mug"' }
+    difference: { at: 'word 3', was: 'artifact "cup" "5"', is: 'artifact "mug" "5"' }
   })
   t.strictSame(await replay({ work: async () => {} }), {
     outcome: 'diverges',
-    difference: { at: 'word 1', was: 'progress "Looking."', is: 'end of the work' }
+    difference: { at: 'word 1', was: 'progress "Looking."', is: 'end of the work' },
+    consequence: 'fails'
   })
   t.strictSame(await replay({ work: async () => Promise.reject(new Error('no key')) }), {
     outcome: 'diverges',
-    difference: { at: 'word 1', was: 'progress "Looking."', is: 'error "no key"' }
+    difference: { at: 'word 1', was: 'progress "Looking."', is: 'error "no key"' },
+    consequence: 'fails'
+  })
+})
+
+await t.test('a new step before where the task is really runs after a restart, so nothing is certain', async t => {
+  const replay = await stored(t, { work: order() }, answer('large'))
+  t.strictSame(await replay({ work: order({ step: 'cost' }) }), {
+    outcome: 'cannot say',
+    reason: 'it needs step cost, which the record does not have',
+    difference: { at: 'word 3', was: 'artifact "cup" "5"', is: 'step cost' }
+  })
+  const aside: WorkFunction = async ({ step, emit }) => {
+    void step('cost', () => 1)
+    emit(artifact('x'))
+  }
+  t.match(await replay({ work: aside }), { outcome: 'diverges', difference: { at: 'word 1' }, consequence: 'fails' })
+  const atStep: WorkFunction = async ({ step, emit }) => {
+    emit(progress('Looking.'))
+    await step('slow', () => never)
+  }
+  const running = await stored(t, { work: atStep })
+  t.strictSame(await running({ work: atStep }), { outcome: 'same' }, 'a step that runs is where the task is')
+  const before: WorkFunction = async ({ step, emit }) => {
+    emit(progress('Looking.'))
+    await step('more', () => 1)
+    await step('slow', () => never)
+  }
+  t.strictSame(await running({ work: before }), { outcome: 'same' }, 'a new step there has all of the record before it')
+})
+
+await t.test('what a task does where it diverges: it fails, it ends, or it waits', async t => {
+  const replay = await stored(t, { work: order() }, answer('large'))
+  const short: WorkGenerator = async function* ({ step }) {
+    yield progress('Looking.')
+    const size = textOf(yield* inputRequired('Which size?'))
+    await step('price', () => size.length)
+  }
+  t.strictSame(await replay({ work: short }), {
+    outcome: 'diverges',
+    difference: { at: 'word 3', was: 'artifact "cup" "5"', is: 'end of the work' },
+    consequence: 'ends'
+  })
+  const catching =
+    (end: () => Promise<unknown>): WorkFunction =>
+    async ({ emit }) => {
+      try {
+        emit(artifact('x'))
+      } catch {
+        await end()
+      }
+    }
+  const difference = { at: 'word 1', was: 'progress "Looking."', is: 'artifact "x"' }
+  t.match(await replay({ work: catching(async () => {}) }), { outcome: 'diverges', difference, consequence: 'ends' })
+  t.match(await replay({ work: catching(() => never) }), { outcome: 'diverges', difference, consequence: 'waits' })
+  const atWork = await stored(t, { work: async () => never })
+  t.strictSame(await atWork({ work: async () => Promise.reject(new Error('no key')) }), {
+    outcome: 'diverges',
+    difference: { at: 'where it stands', was: 'work', is: 'error "no key"' },
+    consequence: 'fails'
   })
 })
 
@@ -178,9 +235,54 @@ await t.test('a work that reads other tasks or messages is no certainty, unless 
   t.equal(record?.isAlone, false)
   t.match(record && (await replayTask(agentOf({ work: reading }), record)), {
     outcome: 'cannot say',
-    reason: 'it reads other tasks and earlier messages, which the history does not have'
+    reason: 'it needs other tasks and earlier messages, which the record does not have'
   })
+  const store = life.store
+  t.strictSame(
+    record && (await replayTask(agentOf({ work: reading }), { ...record, store })),
+    { outcome: 'same' },
+    'a store has them'
+  )
 })
+
+await t.test(
+  'with a store a work reads the other tasks of its context, and waits for those that have not ended',
+  async t => {
+    const work: WorkGenerator = async function* ({ message, earlierArtifacts }) {
+      if (textOf(message) === 'first') {
+        yield artifact({ artifactId: 'a', parts: [text('bill')] })
+        return
+      }
+      yield progress(earlierArtifacts.map(({ artifact }) => artifact.artifactId).join())
+      yield* inputRequired('Size?')
+    }
+    const life = lives(t, { work })
+    const first = taskIn(await life.runtime.sendMessage(say('first', { contextId: 'c' })))
+    const { id } = taskIn(await life.runtime.sendMessage(say('second', { contextId: 'c' })))
+    const record = await readRecord(life.store, { ...anyone, contextId: 'c' }, id)
+    if (!record) throw new Error('the task has ended')
+    const replay = (now: WorkFunction | WorkGenerator) =>
+      replayTask(agentOf({ work: now }), { ...record, store: life.store }, QUICK)
+    t.strictSame(await replay(work), { outcome: 'same' })
+    const reading =
+      (read: (given: Parameters<WorkFunction>[0]) => Promise<string>): WorkFunction =>
+      async given => {
+        given.emit(progress(await read(given)))
+        await given.ask(inputRequired('Size?'))
+      }
+    const said = (is: string) => ({ outcome: 'otherwise', difference: { is: `progress ${JSON.stringify(is)}` } })
+    t.match(await replay(reading(async ({ readTask }) => (await readTask(first.id)).id)), said(first.id))
+    t.match(await replay(reading(async ({ completed }) => (await completed(first.id)).id)), said(first.id))
+    t.match(await replay(reading(async ({ history }) => (await history()).map(textOf).join())), said('first'))
+    t.match(await replay(reading(async ({ history }) => `${(await history(1)).length}`)), said('1'))
+    for (const other of [id, 'other'])
+      t.match(await replay(reading(async ({ completed }) => (await completed(other)).id)), {
+        outcome: 'cannot say',
+        reason: `it needs task ${other}, which the record does not have`,
+        difference: { at: 'word 1', is: `wait for task ${other}` }
+      })
+  }
+)
 
 await t.test('an answer and a result that are redacted are no certainty once they are read', async t => {
   const work: WorkGenerator = async function* ({ message, step, terms, request }) {
@@ -205,7 +307,7 @@ await t.test('an answer and a result that are redacted are no certainty once the
   })
   t.strictSame(await replay({ work }, [`${result}/euros`]), {
     outcome: 'cannot say',
-    reason: 'it reads its terms and its request, which the history does not have'
+    reason: 'it needs its terms and its request, which the record does not have'
   })
   t.match(await replay({ work: reads }, [`${result}/list/0/name`]), {
     outcome: 'cannot say',
@@ -263,6 +365,29 @@ await t.test('patches, deadlines, waits and ended sleeps are those of the record
       difference: { at: 'word 2', was: 'question "Size?"', is: 'sleep' }
     }
   )
+})
+
+await t.test('a sleep that is due ends while the record has more, and another does not', async t => {
+  const work: WorkFunction = async ({ ask, sleep, emit }) => {
+    await Promise.all([sleep(20), sleep(10)])
+    emit(progress('Awake.'))
+    await ask(inputRequired('Size?'))
+  }
+  const { record } = await stored(t, { work }, life => life.pass(30))
+  const { taskId } = record.row
+  const withSecond = (untilMs: number) => ({
+    ...record,
+    journal: [
+      { taskId, key: '1', value: { untilMs: 1 } },
+      { taskId, key: '2', value: { untilMs } }
+    ]
+  })
+  t.strictSame(await replayTask(agentOf({ work }), withSecond(2), QUICK), { outcome: 'same' })
+  t.match(await replayTask(agentOf({ work }), withSecond(Number.MAX_SAFE_INTEGER), QUICK), {
+    outcome: 'diverges',
+    difference: { at: 'word 3', was: 'progress "Awake."', is: 'sleep' },
+    consequence: 'waits'
+  })
 })
 
 await t.test('the texts of words, waits and errors', async t => {

@@ -206,7 +206,7 @@ await t.test('an outcome that passes is a line of the notes', async t => {
   for (const record of records) writeFileSync(join(folder, 'one.json'), historyText(record))
   const { tests, notes } = await agentTests(hotel, { drivers: ['in process'], only: 'cancels', histories: folder })
   await tests.find(({ driver }) => driver === 'histories')?.run()
-  t.match(notes().at(-1), /one\.json: cannot say: it reads the message that opened it/)
+  t.match(notes().at(-1), /one\.json: cannot say: it needs the message that opened it/)
   const replay = await replayFile(hotel, join(folder, 'one.json'))
   t.ok(!failsTest(replay) && failsTest(replay, true))
   t.equal(differenceText(replay), replay.reason)

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { replayWork } from '../../../runtime/contexts/replay-dry-run.ts'
-import { artifact, inputRequired, progress, type WorkFunction } from '../../../runtime/index.ts'
-import { failOnLooseErrors, anyone, lives } from '../../fixtures/runtime/lives.ts'
+import { readRecord, replayTask, type TaskReplay } from '../../../runtime/contexts/task-replay.ts'
+import { artifact, defineAgent, inputRequired, progress, type WorkFunction } from '../../../runtime/index.ts'
+import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { open, rest, say } from '../../fixtures/runtime/runtime-helpers.ts'
 import { sampleOf } from '../../fixtures/sample.ts'
 
@@ -74,28 +74,32 @@ async function storedAt(t: Test, moves: readonly string[]) {
   return { life, id }
 }
 
-await t.test('no verdict on a stored function is a wrong certainty, as a deploy shows', async t => {
+/** Replays the stored task with these lines. */
+async function replayed({ store }: Lives, taskId: string, lines: readonly Line[]): Promise<TaskReplay> {
+  const record = await readRecord(store, { ...anyone, contextId: 'c' }, taskId)
+  if (!record) throw new Error('the task has ended')
+  const agent = defineAgent({ card: { name: 'Test' }, work: workOf(lines), version: '1' })
+  return replayTask(agent, { ...record, store }, { stuckMs: 20, outsideMs: 40 })
+}
+
+await t.test('no outcome of a stored function is a wrong certainty, as a deploy shows', async t => {
   t.ok(EDITS.length >= 40)
   let known = 0
   for (const { name, lines } of sampleOf(t, EDITS, 20)) {
     for (const [place, moves] of Object.entries(PLACES)) {
       const { life, id } = await storedAt(t, moves)
       const before = (await life.runtime.getTask({ id })).status.state
-      const verdict = await replayWork(
-        { work: workOf(lines) },
-        life.store,
-        { key: { ...anyone, contextId: 'c' }, taskId: id, isInterrupted: before === 'TASK_STATE_INPUT_REQUIRED' },
-        life.clock
-      )
+      const { outcome, consequence, ...found } = await replayed(life, id, lines)
       await life.again({ work: workOf(lines), version: '1' })
       const { state } = (await life.runtime.getTask({ id })).status
-      const label = `${name}, at ${place}: ${JSON.stringify(verdict)}`
-      if (verdict.outcome === 'diverges') t.equal(state, 'TASK_STATE_FAILED', label)
-      // An error of new code comes after the step or the word that the trial names.
-      else if (verdict.outcome !== 'unknown' && !lines.some(([kind]) => kind === 'throw'))
+      const label = `${name}, at ${place}: ${JSON.stringify({ outcome, consequence, ...found })}`
+      if (consequence === 'fails') t.equal(state, 'TASK_STATE_FAILED', label)
+      if (consequence === 'ends') t.equal(state, 'TASK_STATE_COMPLETED', label)
+      // An error of new code comes after the step that the replay names.
+      if (outcome !== 'cannot say' && consequence !== 'fails' && !lines.some(([kind]) => kind === 'throw'))
         t.not(state, 'TASK_STATE_FAILED', label)
-      known += Number(verdict.outcome !== 'unknown')
-      if (verdict.outcome === 'replays') t.equal(state, before, label)
+      if (outcome === 'same') t.equal(state, before, label)
+      known += Number(outcome !== 'cannot say' && consequence !== 'waits')
     }
   }
   t.ok(known > 30, 'most are certain')
@@ -104,8 +108,6 @@ await t.test('no verdict on a stored function is a wrong certainty, as a deploy 
 await t.test('the code as it was replays to where its task is', async t => {
   for (const [place, moves] of Object.entries(PLACES)) {
     const { life, id } = await storedAt(t, moves)
-    const { state } = (await life.runtime.getTask({ id })).status
-    const task = { key: { ...anyone, contextId: 'c' }, taskId: id, isInterrupted: state !== 'TASK_STATE_WORKING' }
-    t.match(await replayWork({ work: workOf(CODE) }, life.store, task, life.clock), { outcome: 'replays' }, place)
+    t.strictSame(await replayed(life, id, CODE), { outcome: 'same' }, place)
   }
 })
