@@ -203,8 +203,9 @@ class Trial {
   async #compare(digest: string): Promise<readonly ConfigurationVerdict[] | string> {
     const text = await this.#store.readDefinition(digest)
     if (text === undefined) return `the definition that stored it, ${digest}, is not in the store`
-    const [chart] = diffOutlines(parseOutline(text), this.#side).charts
-    return chart?.configurations ?? 'the definition that stored it has no chart'
+    const { charts } = diffOutlines(parseOutline(text), this.#side)
+    // The first one is that of the work.
+    return charts.slice(0, 1).flatMap(({ configurations }) => configurations)
   }
 }
 
@@ -300,12 +301,13 @@ function linesOf(
 
 /** The members of an object that differ, by their names: `context: colour is gone, colours is new`. */
 function differences(what: string, before: unknown, after: unknown): string[] {
-  const [had, has] = [Object(before), Object(after)] as Record<string, unknown>[]
-  const names = [...new Set([...Object.keys(had ?? {}), ...Object.keys(has ?? {})])]
+  const had: Readonly<Record<string, unknown>> = Object(before)
+  const has: Readonly<Record<string, unknown>> = Object(after)
+  const names = [...new Set([...Object.keys(had), ...Object.keys(has)])]
   const says = names.flatMap(name => {
-    if (!Object.hasOwn(Object(had), name)) return [`${name} is new`]
-    if (!Object.hasOwn(Object(has), name)) return [`${name} is gone`]
-    return isDeepStrictEqual(had?.[name], has?.[name]) ? [] : [`${name} has changed`]
+    if (!Object.hasOwn(had, name)) return [`${name} is new`]
+    if (!Object.hasOwn(has, name)) return [`${name} is gone`]
+    return isDeepStrictEqual(had[name], has[name]) ? [] : [`${name} has changed`]
   })
   return says.length === 0 ? [] : [`${what}: ${says.join(', ')}`]
 }

@@ -56,7 +56,8 @@ const MOST_LINES = 4
  */
 export function taskPicture({ task, events, svg, steps }: Pictured): string {
   const moments = shortened(momentsOf(task, events, steps))
-  const [, width = 0, height = 0] = (/viewBox="0 0 (\d+) (\d+)"/.exec(svg) ?? []).map(Number)
+  const size = /viewBox="0 0 (\d+) (\d+)"/.exec(svg)
+  const [width, height] = [Number(size?.[1]), Number(size?.[2])]
   const animation = new Animation(moments)
   const chart = animation.lit(svg)
   const talk = talkOf(moments, animation, height - 2 * MARGIN)
@@ -158,7 +159,7 @@ class Animation {
       )
     const [states, transitions] = [of('states'), of('transitions')]
     // The chart itself is active all the time.
-    states.delete(/ data-state="([^"]*)"/.exec(svg)?.[1] ?? '')
+    states.delete(String(/ data-state="([^"]*)"/.exec(svg)?.[1]))
     return svg.replace(
       /<g class="([^"]*)" data-(state|transition)="([^"]*)"/g,
       (whole, classes: string, kind: string, written: string) => {

@@ -73,7 +73,7 @@ class Places {
   }
 
   of(phase: number): WalkNode[] {
-    return [...(this.#places[phase] ?? [])]
+    return this.#places.slice(phase, phase + 1).flatMap(places => [...places])
   }
 
   /** The ways into a phase from the one before. */

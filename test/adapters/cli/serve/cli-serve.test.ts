@@ -145,6 +145,21 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     })
   })
 
+  await t.test('speaks AG-UI with --agui, and says where', async t => {
+    const { announcement } = await serving(t, cwd, ['hello.js', '--json', '--agui'])
+    const { agui = '', http } = JSON.parse(announcement) as Record<string, string>
+    t.equal(agui, `${http}ag-ui`)
+    const run = { threadId: 't', runId: 'r', state: {}, tools: [], context: [], forwardedProps: {} }
+    const answer = await fetch(agui, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+      body: JSON.stringify({ ...run, messages: [{ id: 'm', role: 'user', content: 'hi' }] })
+    })
+    t.match(await answer.text(), /"RUN_STARTED"[^]*hello[^]*"RUN_FINISHED"/)
+    const plain = await serving(t, cwd, ['hello.js', '--json'])
+    t.notOk('agui' in JSON.parse(plain.announcement))
+  })
+
   await t.test('speaks 1.1 with --versions 1.0,1.1, and refuses versions that it does not know', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['hello.js', '--json', '--versions', '1.0,1.1'])
     const { card, http } = JSON.parse(announcement) as Record<string, string>

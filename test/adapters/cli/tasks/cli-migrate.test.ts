@@ -1,5 +1,5 @@
 import '../../../fixtures/stores/needs-sqlite.ts'
-import { readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
@@ -8,7 +8,7 @@ import type { Agent } from '../../../../runtime/index.ts'
 import { createRuntime } from '../../../../runtime/runtime.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { recordingLogger, say, taskIn } from '../../../fixtures/runtime/runtime-helpers.ts'
-import { edit } from '../../../fixtures/stores/stored-tasks.ts'
+import { edit, opening } from '../../../fixtures/stores/stored-tasks.ts'
 
 /** An agent that asks in its first state, then in `sugar`. */
 const agentOf = ({ first = 'choosing', version = '1', more = '', sugar = 'sugar', served = 'served' }) => `
@@ -30,6 +30,7 @@ const work = setupWork({ actors: { wait: fromPromise(() => new Promise(() => {})
       invoke: { id: 'waiting', src: 'wait' },
       on: { 'message.received': '${served}' }
     },
+    spare: { tags: 'input-required', on: { 'message.received': '${served}' } },
     served: { type: 'final' }
   }
 })
@@ -51,18 +52,39 @@ const FILES = {
         'the client waits at most once': never(({ hasTag }) => false)
       }`
   }),
+  'smaller.mjs': agentOf({
+    version: '2',
+    more: ", migrate: ({ snapshot }) => ({ ...snapshot, context: { size: 'small' } })"
+  }),
   'lost.mjs': agentOf({ first: 'asking', version: '2' }),
   'endless.mjs': agentOf({ version: '2', served: 'sugar' }),
   'earlier.mjs': `import one from './one.mjs'\nimport { defineAgent } from 'taskchart'
 export default defineAgent({ card: { name: 'A' }, work: async () => {}, version: '2', earlier: { '1': one.work } })`,
+  'pausing.mjs': `import { defineAgent, setupWork } from 'taskchart'
+const work = setupWork({}).createMachine({
+  id: 'order',
+  initial: 'shop',
+  states: {
+    shop: {
+      initial: 'choosing',
+      states: { choosing: { tags: 'input-required' }, back: { type: 'history' } },
+      on: { 'message.received': 'paused' }
+    },
+    paused: { tags: 'input-required', on: { 'message.received': 'shop.back' } }
+  }
+})
+export default defineAgent({ card: { name: 'A' }, work, version: '1' })`,
+  'beside.mjs': `import one from './one.mjs'\nimport { defineAgent } from 'taskchart'
+export default defineAgent({ card: { name: 'A' }, work: one.work, version: '2', earlier: { '0': async () => {} } })`,
   'function.mjs': `import { defineAgent } from 'taskchart'
 export default defineAgent({ card: { name: 'A' }, work: async ({ sleep }) => sleep(1e9), version: '1' })`
 }
 
-/** A file with tasks of version 1: so many that choose, and one that has chosen. */
+/** A file with tasks of version 1: so many that have only begun, and one with another message. */
 async function stored(t: Test, { agent = 'one.mjs', choosing = 1 } = {}) {
   const cwd = t.testdir(FILES)
   const { default: first } = (await import(pathToFileURL(join(cwd, agent)).href)) as { default: Agent }
+  const isAsking = agent !== 'function.mjs'
   const runtime = createRuntime({
     agent: first,
     store: sqliteStore(join(cwd, 'tasks.db')),
@@ -70,9 +92,9 @@ async function stored(t: Test, { agent = 'one.mjs', choosing = 1 } = {}) {
   })
   const ids: string[] = []
   for (let n = 0; n <= choosing; n += 1)
-    ids.push(taskIn(await runtime.sendMessage(say('go', {}, { returnImmediately: agent !== 'one.mjs' }))).id)
+    ids.push(taskIn(await runtime.sendMessage(say('go', {}, { returnImmediately: !isAsking }))).id)
   const chosen = ids.at(-1) ?? ''
-  if (agent === 'one.mjs') await runtime.sendMessage(say('large', { taskId: chosen }))
+  if (isAsking) await runtime.sendMessage(say('large', { taskId: chosen }))
   await runtime.close()
   const migrate = async (file: string, ...args: string[]) => {
     const before = bytesIn(cwd)
@@ -81,6 +103,20 @@ async function stored(t: Test, { agent = 'one.mjs', choosing = 1 } = {}) {
     return done
   }
   return { cwd, choosing: ids.slice(0, -1), chosen, migrate }
+}
+
+/** Stores the snapshots of all tasks of a file that nobody has open, changed. */
+async function rewrite(cwd: string, change: (snapshot: string) => string): Promise<void> {
+  const store = sqliteStore(join(cwd, 'tasks.db'))
+  const scope = { tenant: '', principal: 'anonymous' }
+  for (const { task } of (await store.listTasks(scope, { limit: 100 })).tasks) {
+    const key = { ...scope, contextId: task.contextId }
+    const { commit = 0, snapshot = '', tasks = [] } = (await store.loadContext(key)) ?? {}
+    const changed = tasks.map(row => ({ ...row, snapshot: change(String(row.snapshot)) }))
+    const unchanged = { log: [], journal: [], sends: [], webhooks: [] }
+    await store.commit({ key, expected: commit, atMs: 0, snapshot, tasks: changed, ...unchanged })
+  }
+  await store.close?.()
 }
 
 const bytesIn = (cwd: string) => readFileSync(join(cwd, 'tasks.db')).toString('latin1')
@@ -156,11 +192,13 @@ await t.test('tasks migrate says what cannot go on, and which properties are vio
     ({ taskId }: { taskId: string }) => taskId === chosen
   )
   t.match(other, { verdict: 'depends', violated: [], after: { context: { sizes: ['large'] } } })
+  t.match((await migrate('smaller.mjs')).stdout, /\n {14}context: size has changed\n/)
 })
 
 await t.test('tasks migrate knows the work that earlier keeps, and functions', async t => {
   const { migrate } = await stored(t)
   t.match(await migrate('earlier.mjs'), { code: 0, stdout: /^same +\S+ {2}version 1 {2}choosing$/m })
+  t.match(await migrate('beside.mjs'), { code: 0, stdout: /^same +\S+ {2}version 1 → 2 {2}choosing$/m }, 'not in it')
   const functions = await stored(t, { agent: 'function.mjs' })
   t.match(await functions.migrate('function.mjs'), {
     code: 11,
@@ -198,6 +236,74 @@ await t.test('tasks migrate says of a task why it cannot say more', async t => {
   const damaged = await migrate('renamed.mjs')
   t.match(damaged, { code: 10, stderr: /^taskchart: .*its stored data is damaged/ })
   t.notMatch(damaged.stdout, choosing[0], 'it is left out')
+})
+
+await t.test('tasks migrate says of a task from before versions or definitions existed that it is so old', async t => {
+  const { cwd, chosen, migrate } = await stored(t)
+  await rewrite(cwd, text => JSON.stringify({ ...JSON.parse(text), version: undefined, definition: undefined }))
+  t.match(await migrate('endless.mjs'), {
+    code: 11,
+    stdout: new RegExp(
+      `^unknown       ${chosen}  version none → 2  sugar\n {14}the definition that stored it is not known: it is older`,
+      'm'
+    ),
+    stderr: '2 tasks: 2 unknown\n'
+  })
+})
+
+await t.test('tasks migrate says that a task is in a state to which no transition leads, or from a newer taskchart', async t => {
+  const { cwd, chosen, migrate } = await stored(t)
+  await rewrite(cwd, text => text.replace('"value":"choosing"', '"value":"spare"'))
+  t.match(await migrate('endless.mjs'), {
+    code: 11,
+    stdout: /^unknown {7}\S+ {2}version 1 → 2 {2}spare\n {14}the chart that stored it has no such configuration$/m
+  })
+  await rewrite(cwd, text => text.replace('"format":1', '"format":99'))
+  t.match(await migrate('endless.mjs'), {
+    code: 10,
+    stdout: new RegExp(`^not restored  ${chosen}  version none → 2\n {14}.*newer`, 'm'),
+    stderr: '2 tasks: 2 not restored\n'
+  })
+})
+
+await t.test('tasks migrate knows history states, and tasks whose work has not begun', async t => {
+  const paused = await stored(t, { agent: 'pausing.mjs' })
+  const { stdout, code } = await paused.migrate('pausing.mjs')
+  t.equal(code, 0)
+  t.match(stdout, `same          ${paused.chosen}  version 1  paused\n`)
+  t.match(stdout, `same          ${paused.choosing[0]}  version 1  shop.choosing\n`)
+  const store = sqliteStore(join(paused.cwd, 'tasks.db'))
+  const { tasks, ...others } = opening('begins')
+  const snapshot = '{"format":1,"version":"1","status":"active"}'
+  await store.commit({ ...others, tasks: tasks.map(row => ({ ...row, snapshot })) })
+  await store.close?.()
+  t.match(await paused.migrate('pausing.mjs', '--principal', 'anna'), {
+    code: 0,
+    stdout: 'same          begins  version 1\n'
+  })
+})
+
+await t.test('tasks migrate leaves out a task that ends meanwhile', async t => {
+  const { cwd, choosing, chosen } = await stored(t)
+  const [file, ended] = [join(cwd, 'tasks.db'), join(cwd, 'ended.db')]
+  copyFileSync(file, ended)
+  const { default: agent } = (await import(pathToFileURL(join(cwd, 'one.mjs')).href)) as { default: Agent }
+  const runtime = createRuntime({ agent, store: sqliteStore(ended), logger: recordingLogger().logger })
+  for (const id of [...choosing, chosen]) await runtime.cancelTask({ id })
+  await runtime.close()
+  let lines = 0
+  const printed = () => {
+    lines += 1
+    if (lines === 1)
+      edit(file, database => {
+        database.exec(`ATTACH '${ended}' AS ended`)
+        for (const table of ['tasks', 'snapshots'])
+          database.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM ended.${table}`)
+      })
+  }
+  const argv = ['tasks', 'migrate', 'one.mjs', '--dry-run', '--db', 'tasks.db']
+  t.match(await runCommand(argv, { cwd, printed }), { code: 0, stderr: '1 task: 1 same\n' })
+  t.equal(lines, 1)
 })
 
 await t.test('tasks migrate needs --dry-run and a store', async t => {

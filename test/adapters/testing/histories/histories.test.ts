@@ -14,6 +14,7 @@ import {
 import ask from '../../../../examples/ask.ts'
 import barista from '../../../../examples/barista.ts'
 import hotel from '../../../../examples/hotel.ts'
+import { defineAgent } from '../../../../runtime/index.ts'
 import { memoryStore } from '../../../../runtime/store/memory/memory-store.ts'
 import type { RecordedTask } from '../../../../runtime/work-port.ts'
 import { CONVERSATIONS } from '../../../fixtures/histories/example-tasks.ts'
@@ -178,6 +179,24 @@ await t.test('testAgent and agentTests replay the histories of a folder', async 
   t.match(await rejection(last?.run() ?? Promise.resolve()), {
     name: 'PathError',
     message: /not restored: This task cannot be resumed with the present agent: the work was a statechart/
+  })
+})
+
+await t.test('a history that diverges fails its test with what was and what is', async t => {
+  const folder = t.testdir()
+  const [record] = await recordsOf('hotel')
+  writeFileSync(join(folder, 'one.json'), historyText(record as RecordedTask))
+  const idle = defineAgent({ card: { name: 'Idle' }, work: async () => {} })
+  const { tests } = await agentTests(idle, { drivers: ['in process'], histories: folder })
+  const error = await rejection(tests.find(({ driver }) => driver === 'histories')?.run() ?? Promise.resolve())
+  const replay = await replayFile(idle, join(folder, 'one.json'))
+  t.equal(replay.outcome, 'diverges')
+  t.match(replay.difference, { is: 'end of the work' })
+  t.match(error, {
+    name: 'PathError',
+    message: `diverges: ${differenceText(replay)}`,
+    wanted: replay.difference?.was,
+    found: replay.difference?.is
   })
 })
 
