@@ -71,7 +71,7 @@ export interface StoredDiff {
 export interface StoredDiffOptions {
   readonly signal: AbortSignal
   /** Gets the verdict of each task. */
-  readonly onTask?: (verdict: TaskVerdict) => void
+  readonly onTask: (verdict: TaskVerdict) => void
 }
 
 /** How many tasks are in memory at once. */
@@ -104,7 +104,7 @@ const ORDER: readonly StoredVerdict[] = [
 export async function diffStored(
   reader: StoreReader,
   after: AgentSide,
-  { signal, onTask = () => {} }: StoredDiffOptions
+  { signal, onTask }: StoredDiffOptions
 ): Promise<StoredDiff> {
   const comparison = new Comparison(reader, after)
   let next: string | undefined = ''
@@ -319,19 +319,22 @@ function isUnchanged({ changes, charts, work }: AgentDiff): boolean {
 function judgeChart(work: PersistedSnapshot, { diff, verdicts }: Found): Judged {
   const history = historyOf(work)
   if (!diff) return { ...judged(work.value, 'not compared', ['it is restored']), ...(history && { history }) }
+  const { value: state, children = {} } = work
   const own = verdictAt('work', work, verdicts)
-  const below = Object.entries(work.children ?? {}).flatMap(([id, { src, snapshot }]) =>
+  const below = Object.entries(children).flatMap(([id, { src, snapshot }]) =>
     verdicts.has(`child:${String(src)}`) && snapshot.status === 'active' && 'value' in snapshot
       ? [{ id, ...verdictAt(`child:${String(src)}`, snapshot, verdicts) }]
       : []
   )
-  const worst = [own, ...below].toSorted((one, other) => ORDER.indexOf(one.verdict) - ORDER.indexOf(other.verdict))[0]
+  const [{ verdict } = own] = [own, ...below].toSorted(
+    (one, other) => ORDER.indexOf(one.verdict) - ORDER.indexOf(other.verdict)
+  )
   const more = below.filter(({ verdict }) => verdict !== 'same')
   return {
     ...own,
-    state: work.value,
+    state,
     ...(history && { history }),
-    verdict: (worst ?? own).verdict,
+    verdict,
     reasons: [
       ...own.reasons,
       ...more.flatMap(({ id, verdict, reasons, state }) => [

@@ -597,6 +597,27 @@ await t.test('damage is found wherever it is, and never served', async t => {
     await t.rejects(store.commit(ending('live', { expected: 5 })), damaged('Context context of live'))
   })
 
+  await t.test('a reader leaves out an open task with a damaged row, and has no snapshot of other damage', async t => {
+    for (const [statements, found, said] of [
+      [`UPDATE tasks SET generation = 7 WHERE task_id = 'live'`, [], 'Task live'],
+      [`UPDATE snapshots SET snapshot = '{}'`, [['live', false]], 'Task live'],
+      [`UPDATE contexts SET commits = 5 WHERE context_id = 'context of live'`, [['live', false]], 'A context']
+    ] as const) {
+      const schema = await written(t)
+      await sql(schema, statements)
+      const notes = quiet()
+      const reader = await readPostgres(url, { schema, logger: notes.logger })
+      const { tasks } = await reader.openTasks(10, '')
+      await reader.close()
+      t.strictSame(
+        tasks.map(task => [task.taskId, 'snapshot' in task]),
+        found,
+        statements
+      )
+      t.match(notes.said, [damaged(said).message], statements)
+    }
+  })
+
   await t.test('a damaged journal, message, send or webhook is found where it is read', async t => {
     const schema = newSchema()
     const store = await opened(t, schema)

@@ -1,13 +1,15 @@
 import t from 'tap'
-import type { AnyStateMachine } from 'xstate'
+import { and, type AnyStateMachine, not } from 'xstate'
 import { z } from 'zod'
 import { DefinitionWriter } from '../../../runtime/definitions/definition-writer.ts'
 import { agentOutline, outlineText, parseOutline } from '../../../runtime/definitions/agent-outline.ts'
 import { createRuntime, defineAgent, rejected, setupWork } from '../../../runtime/index.ts'
+import { type StandardSchema, validateValue } from '../../../runtime/ports/standard-schema.ts'
 import { createNode } from '../../../runtime/runtime.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { definitionOfSnapshot } from '../../../runtime/store/rows.ts'
 import type { Store } from '../../../runtime/store/store.ts'
+import type { WrittenState } from '../../../runtime/xstate/written-chart.ts'
 import { anyone } from '../../fixtures/runtime/lives.ts'
 import { recordingLogger, rest, say, taskIn } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -160,7 +162,8 @@ await t.test('an outline of an agent is the same after it was stored', t => {
             { target: 'b', guard: { type: 'is', params: [1, () => 2] } },
             { target: 'b', guard: { type: 'is', params: 3 } },
             { target: 'b', guard: { type: 'is', params: () => ({}) } },
-            { target: 'c', guard: () => true }
+            { target: 'c', guard: and(['is', not(() => true)]) },
+            { target: 'c', guard: () => false }
           ]
         }
       },
@@ -178,6 +181,31 @@ await t.test('an outline of an agent is the same after it was stored', t => {
     t.equal(outlineText(parseOutline(text)), text)
   }
   t.throws(() => parseOutline('{"format":2}'), { code: 'InternalError', message: /in form 2, .* reads form 1/ })
+  t.end()
+})
+
+await t.test('where a chart has code, its stored definition has code that decides nothing', t => {
+  const work = setupWork({}).createMachine({
+    id: 'work',
+    initial: 'asking',
+    states: {
+      asking: {
+        tags: 'input-required',
+        meta: { prompt: () => 'How many?', schema: z.number() },
+        on: { 'message.received': { guard: () => false, target: 'done' } }
+      },
+      done: { type: 'final' }
+    }
+  })
+  const outline = parseOutline(outlineText(agentOutline(defineAgent({ card: { name: 'A' }, work }))))
+  const chart = outline.work.kind === 'chart' ? outline.work.chart.chart : undefined
+  const asking = chart?.states.find(({ key }) => key === 'asking') as WrittenState
+  const { prompt, schema } = asking.meta as { prompt: () => string; schema: StandardSchema<unknown> }
+  const [guard] = asking.transitions.map(({ guard }) => guard as { run: () => boolean } | undefined)
+  t.strictSame(
+    [prompt(), validateValue(schema, 'not a number', 'answer'), guard?.run()],
+    ['', { value: 'not a number' }, true]
+  )
   t.end()
 })
 
