@@ -251,20 +251,23 @@ await t.test('tasks migrate says of a task from before versions or definitions e
   })
 })
 
-await t.test('tasks migrate says that a task is in a state to which no transition leads, or from a newer taskchart', async t => {
-  const { cwd, chosen, migrate } = await stored(t)
-  await rewrite(cwd, text => text.replace('"value":"choosing"', '"value":"spare"'))
-  t.match(await migrate('endless.mjs'), {
-    code: 11,
-    stdout: /^unknown {7}\S+ {2}version 1 → 2 {2}spare\n {14}the chart that stored it has no such configuration$/m
-  })
-  await rewrite(cwd, text => text.replace('"format":1', '"format":99'))
-  t.match(await migrate('endless.mjs'), {
-    code: 10,
-    stdout: new RegExp(`^not restored  ${chosen}  version none → 2\n {14}.*newer`, 'm'),
-    stderr: '2 tasks: 2 not restored\n'
-  })
-})
+await t.test(
+  'tasks migrate says that a task is in a state to which no transition leads, or from a newer taskchart',
+  async t => {
+    const { cwd, chosen, migrate } = await stored(t)
+    await rewrite(cwd, text => text.replace('"value":"choosing"', '"value":"spare"'))
+    t.match(await migrate('endless.mjs'), {
+      code: 11,
+      stdout: /^unknown {7}\S+ {2}version 1 → 2 {2}spare\n {14}the chart that stored it has no such configuration$/m
+    })
+    await rewrite(cwd, text => text.replace('"format":1', '"format":99'))
+    t.match(await migrate('endless.mjs'), {
+      code: 10,
+      stdout: new RegExp(`^not restored  ${chosen}  version none → 2\n {14}.*newer`, 'm'),
+      stderr: '2 tasks: 2 not restored\n'
+    })
+  }
+)
 
 await t.test('tasks migrate knows history states, and tasks whose work has not begun', async t => {
   const paused = await stored(t, { agent: 'pausing.mjs' })
