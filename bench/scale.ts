@@ -6,7 +6,7 @@ export interface Scale {
    */
   readonly requestRounds: number
   readonly requests: number
-  /** How often they take turns with what takes longer: appended chunks, floods. */
+  /** How often they take turns with what takes longer: appended chunks, floods, comparisons. */
   readonly rounds: number
   /** Requests to each server before the first round: on Node 24 the first 20,000 cost twice as much as the next. */
   readonly warmUps: number
@@ -16,7 +16,7 @@ export interface Scale {
   readonly waitingTasks: number
   /** Connections that do nothing, for their memory. */
   readonly idleConnections: number
-  /** Tasks that are open when a server with a durable store is killed. */
+  /** Tasks that are open when a server with a durable store is killed, and when a store is compared. */
   readonly openTasks: number
   /** Events of one large task. */
   readonly largeEvents: number

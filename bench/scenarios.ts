@@ -4,6 +4,7 @@ import { run, type Race } from './race.ts'
 import type { Scale } from './scale.ts'
 import { chunkRaces } from './scenarios/chunks.ts'
 import { clusterTables } from './scenarios/cluster.ts'
+import { diffTables } from './scenarios/diff.ts'
 import { durableTables } from './scenarios/durable.ts'
 import { engineTables } from './scenarios/engines.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
@@ -56,6 +57,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     await races(pollRaces)(scale, show, against)
     if (against === undefined)
       show(section('GetTask of one caller beside another that polls 1,000 tasks over MCP', await pollerTable(scale)))
+  },
+  diff: async (scale, show) => {
+    for (const { title, rows } of await diffTables(scale)) show(section(title, rows))
   },
   memory: async (scale, show) => {
     show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
