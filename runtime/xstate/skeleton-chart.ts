@@ -19,6 +19,8 @@ export interface ChartConfiguration {
   /** The ids of the active states, outermost first. */
   readonly active: readonly string[]
   readonly isDone: boolean
+  /** The error of an actor that ended the chart: the type of its event, which no transition took. */
+  readonly failedBy?: string
 }
 
 /** A step of a chart without its code. */
@@ -84,7 +86,7 @@ export class SkeletonChart {
       getInitialSnapshot: () => before,
       transition: (snapshot, event, scope) => this.#machine.transition(snapshot, event, scope)
     }
-    return this.#bothWays(() => transition(logic as AnyStateMachine, before, { type }))
+    return this.#bothWays(() => transition(logic as AnyStateMachine, before, { type }), type)
   }
 
   /** A configuration of another chart as this one restores it. All of its states have to exist here. */
@@ -98,7 +100,10 @@ export class SkeletonChart {
   }
 
   /** One step for each combination of outcomes of the guards that it evaluates. */
-  #bothWays(take: () => readonly [AnyMachineSnapshot, readonly ExecutedAction[]]): SkeletonStep[] | undefined {
+  #bothWays(
+    take: () => readonly [AnyMachineSnapshot, readonly ExecutedAction[]],
+    event = ''
+  ): SkeletonStep[] | undefined {
     const steps: SkeletonStep[] = []
     let script: readonly boolean[] | undefined = []
     for (let runs = 0; script; runs += 1) {
@@ -106,7 +111,7 @@ export class SkeletonChart {
       this.#script = script
       this.#outcomes = []
       try {
-        steps.push(this.#stepOf(take()))
+        steps.push(this.#stepOf(take(), event))
       } catch (error) {
         /* c8 ignore next -- a chart without code throws nothing else */
         if (this.#outcomes.length <= MOST_GUARDS && !isEndless(error)) throw error
@@ -119,12 +124,15 @@ export class SkeletonChart {
     return steps
   }
 
-  #stepOf([snapshot, actions]: readonly [AnyMachineSnapshot, readonly ExecutedAction[]]): SkeletonStep {
+  #stepOf([snapshot, actions]: readonly [AnyMachineSnapshot, readonly ExecutedAction[]], event: string): SkeletonStep {
+    // The error of an actor has no value here, and ends a chart in which no transition takes it.
+    const isFailed = snapshot.status === 'error' && snapshot.error === undefined
     // The start of a chart does not throw.
-    if (snapshot.status === 'error') throw snapshot.error
+    if (snapshot.status === 'error' && !isFailed) throw snapshot.error
     // All of its actions are those that are executed when a state is entered.
     const entered = actions.map(({ params }) => (params as { id: string }).id)
-    return { to: configurationOf(snapshot), entered: new Set(entered), outcomes: this.#outcomes }
+    const to = { ...configurationOf(snapshot), ...(isFailed && { failedBy: event }) }
+    return { to, entered: new Set(entered), outcomes: this.#outcomes }
   }
 
   #decide(name: string): boolean {

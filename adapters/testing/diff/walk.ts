@@ -7,7 +7,7 @@ import {
   SkeletonChart,
   UNNAMED
 } from '../../../runtime/work-port.ts'
-import type { WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
+import type { WrittenActor, WrittenState, WrittenTransition } from '../../../runtime/xstate/written-chart.ts'
 
 /** A configuration, and since when its states are active. */
 interface Place {
@@ -83,7 +83,8 @@ export class ChartWalk {
       configuration.value,
       configuration.history,
       [...stale].toSorted(),
-      configuration.isDone
+      configuration.isDone,
+      configuration.failedBy
     ])
     const known = this.#known.get(key)
     if (known) return known
@@ -183,7 +184,10 @@ export function reachOf(
   return { states, entered, endings, isCut }
 }
 /** The endings of a task in a configuration: a final state, or an actor whose failure nothing handles. */
-function endingsIn({ isDone }: ChartConfiguration, active: readonly WrittenState[]): string[] {
+function endingsIn({ isDone, failedBy }: ChartConfiguration, active: readonly WrittenState[]): string[] {
+  const invoked = active.flatMap(({ invoke }) => invoke)
+  const failures = (of: readonly WrittenActor[]) => of.map(({ id, src = id }) => `the failure of ${src}`)
+  if (failedBy !== undefined) return failures(invoked.filter(({ id }) => errorType(id) === failedBy))
   if (isDone) {
     const last = active.filter(({ type, parent }) => type === 'final' && parent && !parent.parent)
     if (last.length === 0) return ['all regions are done']
@@ -196,9 +200,7 @@ function endingsIn({ isDone }: ChartConfiguration, active: readonly WrittenState
     )
   }
   const handled = new Set(active.flatMap(({ transitions }) => transitions.map(({ event }) => event)))
-  return active.flatMap(({ invoke }) =>
-    invoke.filter(({ id }) => !handled.has(errorType(id))).map(({ id, src = id }) => `the failure of ${src}`)
-  )
+  return failures(invoked.filter(({ id }) => !handled.has(errorType(id))))
 }
 
 const ENDS = ['failed', 'rejected']

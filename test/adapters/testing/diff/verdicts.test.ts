@@ -567,3 +567,33 @@ await t.test('two regions that would become one are not restored', t => {
   ])
   t.end()
 })
+
+await t.test('the error of an actor is an ending if all of its transitions have guards', t => {
+  const [pay, isShort] = [fromPromise(async () => {}), () => true]
+  const paying = (onError: unknown, guard: () => boolean = isShort) =>
+    chart(
+      {
+        a: {
+          invoke: [
+            { src: 'pay', id: 'payment', onDone: 'b', onError },
+            { src: 'pay', id: 'tip', onDone: 'b', onError: 'c' }
+          ]
+        },
+        b: END,
+        c: END
+      },
+      {},
+      { actors: { pay }, guards: { isShort: guard } }
+    )
+  const guarded = paying({ guard: 'isShort', target: 'c' })
+  const { a: added } = verdicts(paying('c'), guarded)
+  t.strictSame([added?.verdict, added?.endings], ['otherwise', { added: ['the failure of pay'], removed: [] }])
+  const { a: changed } = verdicts(
+    guarded,
+    paying({ guard: 'isShort', target: 'c' }, () => false)
+  )
+  t.equal(changed?.verdict, 'depends')
+  t.strictSame(changed?.depends[0]?.ways?.holds, ['b', 'c'])
+  t.strictSame(changed?.depends[0]?.ways?.fails, ['b', 'c', 'the failure of pay'])
+  t.end()
+})
