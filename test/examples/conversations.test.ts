@@ -4,6 +4,8 @@ import { delegate, remoteAgent } from '../../adapters/delegation/index.ts'
 import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import helsinki from '../../examples/helsinki.ts'
+import tailor from '../../examples/mcp.ts'
+import baker from '../../examples/reject.ts'
 import sailboat from '../../examples/sailboat.ts'
 import { TASK_OF_01 } from '../../adapters/legacy/v01-answers.ts'
 import {
@@ -370,5 +372,27 @@ await t.test('a task of 0.1 completes, waits, is rejected, negotiated, asked abo
   t.equal(text(await send('rabbit', 'red')), 'a red rabbit')
   t.match(await send('on', 'hand on'), {
     status: { state: 'completed', message: { parts: [{ text: 'a cat, by another.' }] } }
+  })
+})
+
+await t.test('the tailor sews the shirt that its client chooses, and the baker bakes no bread', async t => {
+  const clock = new TestClock()
+  const tailoring = createRuntime({ agent: tailor, clock })
+  const baking = createRuntime({ agent: baker })
+  t.teardown(() => Promise.all([tailoring.close(), baking.close()]))
+  const message = (parts: object[], more: More = {}) => ({
+    message: { messageId: String(Math.random()), role: 'ROLE_USER', parts, ...more } as never
+  })
+  const asked: Json = await tailoring.sendMessage(message([{ text: 'a shirt' }]))
+  const { id } = asked.task
+  await tailoring.sendMessage({
+    ...message([{ data: { size: 'large' } }], { taskId: id }),
+    configuration: { returnImmediately: true }
+  })
+  clock.increment(500)
+  await until(async () => (await tailoring.getTask({ id })).status.state === 'TASK_STATE_COMPLETED')
+  t.match(await tailoring.getTask({ id }), { artifacts: [{ parts: [{ text: 'A large white shirt.' }] }] })
+  t.match(await baking.sendMessage(message([{ text: 'a bread' }])), {
+    task: { status: { state: 'TASK_STATE_REJECTED' } }
   })
 })

@@ -47,7 +47,8 @@ const EXPECTED: readonly string[] = [
   'a word was dropped because its work had ended',
   'an operation failed',
   'old data could not be deleted',
-  'progress was dropped because the task waits for an answer'
+  'progress was dropped because the task waits for an answer',
+  'the definition of this agent could not be stored'
 ]
 
 /** One process: a runtime and its server, until it is killed or closed. */

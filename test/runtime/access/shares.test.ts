@@ -110,7 +110,14 @@ await t.test('the live contexts of one principal', async t => {
   await t.test('are refused before anything is loaded', async t => {
     let loads = 0
     const inner = memoryStore()
-    const store: Store = { ...inner, loadContext: key => ((loads += 1), inner.loadContext(key)) }
+    // Behind a node, the definition of the agent is stored by way of contexts as well.
+    const store: Store = {
+      ...inner,
+      loadContext: key => {
+        if (!key.principal.startsWith('urn:taskchart:')) loads += 1
+        return inner.loadContext(key)
+      }
+    }
     const { runtime } = start(t, { work: steeredWork().work }, { store, limits: { liveContexts: 1 } })
     await opened(runtime, ANNA)
     t.match(await rejection(open(runtime, 'x', { contextId: 'other' }, ANNA)), { code: 'RateLimited' })

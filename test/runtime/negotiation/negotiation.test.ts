@@ -724,7 +724,14 @@ await t.test('a context may leave memory with an open offer, but not while it an
   const { respond, asked, answer } = steered()
   const loads: string[] = []
   const inner = memoryStore()
-  const store: Store = { ...inner, loadContext: key => (loads.push(key.contextId), inner.loadContext(key)) }
+  // Behind a node, the definition of the agent is stored by way of contexts as well.
+  const store: Store = {
+    ...inner,
+    loadContext: key => {
+      if (!key.principal.startsWith('urn:taskchart:')) loads.push(key.contextId)
+      return inner.loadContext(key)
+    }
+  }
   const { runtime } = start(
     t,
     bargainer(given => (textOf(given.message) === 'wait' ? respond(given) : haggle(given))),
