@@ -118,6 +118,25 @@ interface Differences {
   readonly code: readonly ChangedCode[]
 }
 
+type StoredChildren = NonNullable<PersistedSnapshot['children']>
+
+const SPAWNED: ChangedCode = {
+  kind: 'actor',
+  name: 'spawned',
+  says: 'the actors that a task has spawned, which its chart does not tell'
+}
+
+/** What a snapshot has of the actors that these states invoke, as far as a restore reads it. */
+function childrenOf({ actorCharts }: ChartParts, states: readonly WrittenState[]): StoredChildren {
+  const invoked = states.flatMap(({ invoke }) => invoke)
+  return Object.fromEntries(
+    invoked.map(({ id, storedSrc: src }) => [
+      id,
+      { src, snapshot: actorCharts.has(src) ? { status: 'done', value: {} } : { status: 'active' } }
+    ])
+  )
+}
+
 class Judge {
   readonly #given: Compared
   /** By the path of a state: what differs in it while it is active, and when it is entered. */
@@ -175,6 +194,14 @@ class Judge {
       const reasons = lost === undefined ? [] : [`without migrate it could not be restored: ${lost}`]
       return { ...given, verdict: 'depends', reasons, endings: none, depends: [migrated, ...depends] }
     }
+    if (lost !== undefined && this.#isHelpedBySpawned(configuration))
+      return {
+        ...given,
+        verdict: 'depends',
+        reasons: [`without a spawned actor: ${lost}`],
+        endings: none,
+        depends: [SPAWNED]
+      }
     if (lost !== undefined) return { ...given, verdict: 'not restored', reasons: [lost], endings: none, depends: [] }
     const restored = next.from(next.skeleton.restore(configuration))
     const now = reachOf([restored, ...(around.mayRestart ? next.begin() : [])], next)
@@ -234,12 +261,23 @@ class Judge {
     }
   }
 
-  /** Why a stored task is not restored, as a clause; `undefined` if it is. */
-  #misfitOf(configuration: ChartConfiguration): string | undefined {
+  /** Whether a task is restored if it has spawned the actors that are invoked now. A chart does not tell which it has. */
+  #isHelpedBySpawned(configuration: ChartConfiguration): boolean {
+    const { before, after } = this.#given
+    return before.hasOpenNames && this.#misfitOf(configuration, childrenOf(after, after.chart.states)) === undefined
+  }
+
+  /** Why a stored task is not restored, as a clause; `undefined` if it is. `spawned`: actors that it has besides. */
+  #misfitOf(configuration: ChartConfiguration, spawned: StoredChildren = {}): string | undefined {
     const { after, around } = this.#given
     const stored = this.#storedAt(configuration)
     try {
-      return misfit(after.machine as AnyStateMachine, around.names?.snapshotOf(stored) ?? stored, 'the work')
+      const named = around.names?.snapshotOf(stored) ?? stored
+      return misfit(
+        after.machine as AnyStateMachine,
+        { ...named, children: { ...spawned, ...named.children } },
+        'the work'
+      )
     } catch (error) {
       return (error as Error).message
     }
@@ -248,18 +286,13 @@ class Judge {
   /** The snapshot of a stored task, as far as a restore reads it. */
   #storedAt(configuration: ChartConfiguration): PersistedSnapshot {
     const { old, before } = this.#given
-    const invoked = old.statesIn(configuration).flatMap(({ invoke }) => invoke)
-    const children = invoked.map(({ id, storedSrc: src }): [string, { src: unknown; snapshot: PersistedSnapshot }] => {
-      const snapshot = before.actorCharts.has(src) ? { status: 'done', value: {} } : { status: 'active' }
-      return [id, { src, snapshot }]
-    })
     return {
       status: 'active',
       value: configuration.value,
       historyValue: Object.fromEntries(
         Object.entries(configuration.history).map(([id, ids]) => [id, ids.map(id => ({ id }))])
       ),
-      children: Object.fromEntries(children)
+      children: childrenOf(before, old.statesIn(configuration))
     }
   }
 
