@@ -156,7 +156,8 @@ class Comparison {
     const { snapshot = '', taskId, state, tenant, principal, contextId } = task
     const found = await this.#definitionOf(snapshot)
     const judged = await this.#judge(task, found)
-    const { verdict, reasons, isMigrated, state: configuration, word, before, after } = judged
+    const { verdict, depends, isMigrated, state: configuration, word, before, after } = judged
+    const reasons = [...judged.reasons, ...depends.map(({ says }) => `depends on ${says}`)]
     count(found, judged, taskId)
     return {
       tenant,

@@ -164,8 +164,8 @@ await t.test('a chart among the actors is judged where it is, if it goes on', as
   const { brief } = await verdictsOn(t, { rows, definitions: { d: agentOf(chart()) }, now })
   t.match(brief, [
     /^never ends; the actor talk in \{"resting":"long"\}: never ends; its timer "after 1000 ms" leads nowhere/,
-    /^depends; the actor talk in asking: otherwise; resting has changed$/,
-    /^depends$/
+    /^depends; the actor talk in asking: otherwise; resting has changed; depends on the actor child, whose source changed$/,
+    /^depends; depends on the actor child, whose source changed$/
   ])
 })
 
