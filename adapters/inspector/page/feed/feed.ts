@@ -1,6 +1,7 @@
 import { batch, effect, signal } from '@preact/signals'
 import type {
   Authorized,
+  ComparedTask,
   DrawnChart,
   FromHub,
   FromPage,
@@ -49,6 +50,9 @@ export const heat = signal<HeatAnswer | undefined>(undefined)
 
 /** The last drawing of a chart with collapsed states. */
 export const drawnChart = signal<DrawnChart | undefined>(undefined)
+
+/** How a task goes on that was opened with another definition of the agent, as of the last answer. */
+export const compared = signal<ComparedTask | undefined>(undefined)
 
 /** The nodes of the cluster, as of the last answer. */
 export const nodes = signal<Nodes | undefined>(undefined)
@@ -158,6 +162,9 @@ function take(frame: FromHub): void {
     case 'drawn':
       drawnChart.value = frame
       return
+    case 'compared':
+      compared.value = frame
+      return
     case 'nodes':
       nodes.value = frame
       return
@@ -199,6 +206,7 @@ function greet(frame: Hello): void {
     example.value = undefined
     heat.value = undefined
     drawnChart.value = undefined
+    compared.value = undefined
     nodes.value = undefined
   }
   watch(contextId.peek(), frame.instance)
