@@ -2,11 +2,10 @@ import { computed, effect, signal } from '@preact/signals'
 import type { TrafficFrame } from '../../feed.ts'
 import { hello, wantsFrames } from '../feed/feed.ts'
 import { forgetFrames, frames, missedFrames, tasks } from '../feed/known.ts'
-import { Paste, sendLine } from '../frame/paste.tsx'
-import { timeText } from '../frame/time.ts'
-import { countText, frameText, shortId, sizeText } from '../frame/wording.ts'
+import { Paste, sendLine } from '../parts.tsx'
 import { choose, part } from '../selection.ts'
 import { VirtualList } from '../virtual-list.tsx'
+import { countText, frameText, shortId, sizeText, timeText } from '../wording.ts'
 import { factsOf, taskOfFrame } from './frame-facts.ts'
 
 const ROW_HEIGHT = 28

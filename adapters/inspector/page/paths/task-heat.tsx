@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { ChartPicture, type ChartMarks } from '../chart/chart-picture.tsx'
 import { askHub, coverage, heat, hello } from '../feed/feed.ts'
-import { countText } from '../frame/wording.ts'
+import { countText } from '../wording.ts'
 import { ShownChoice } from './shown-choice.tsx'
 
 /** The interval at which the counts are requested while they are shown. */

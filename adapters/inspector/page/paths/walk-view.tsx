@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { chartPathOf, type ChartPath } from '../../story/chart-path.ts'
 import type { TestedStep } from '../../test-result.ts'
-import { Paste } from '../frame/paste.tsx'
+import { Paste } from '../parts.tsx'
 
 /** The path of steps through the chart. */
 export function walkedPath(steps: readonly TestedStep[]): ChartPath {

@@ -1,6 +1,6 @@
 import { parseType } from '../../../../machines/xstate-names.ts'
 import type { ActorRow, ActorStep } from '../../feed.ts'
-import { eventText } from '../frame/wording.ts'
+import { eventText } from '../wording.ts'
 
 /** The lane of the client. */
 const CLIENT = 'client'

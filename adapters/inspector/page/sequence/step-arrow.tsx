@@ -1,7 +1,6 @@
 import type { ActorStep } from '../../feed.ts'
 import { stateName, innermost } from '../../story/chart-path.ts'
-import { timeText } from '../frame/time.ts'
-import { shortId } from '../frame/wording.ts'
+import { shortId, timeText } from '../wording.ts'
 import type { Lane } from './lanes.ts'
 
 /** The width of a lane, in pixels. */

@@ -6,10 +6,10 @@ import { choice, chosenSteps, unseenText } from '../chart/chart-choice.ts'
 import { pathMarks } from '../chart/chart-panel.tsx'
 import { ChartPicture } from '../chart/chart-picture.tsx'
 import { ArtifactsView, MessageView } from '../content/parts-view.tsx'
-import { dateText } from '../frame/time.ts'
-import { StateBadge } from '../state-badge.tsx'
-import { generation, goTo, historyThen, range, stepsUntilThen, taskThen } from '../time/generation.ts'
+import { StateBadge } from '../parts.tsx'
+import { generation, goTo, historyThen, range, stepsUntilThen, taskThen } from '../time-bar.tsx'
 import { VirtualList } from '../virtual-list.tsx'
+import { dateText } from '../wording.ts'
 
 const EVENT_HEIGHT = 30
 
