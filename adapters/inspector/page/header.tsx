@@ -5,12 +5,12 @@ import { feedState, hello, reloadError } from './feed/feed.ts'
 
 const THEMES = ['system', 'light', 'dark'] as const
 
-export type Theme = (typeof THEMES)[number]
+type Theme = (typeof THEMES)[number]
 
 const KEY = 'taskchart-theme'
 
 /** The theme of the page. */
-export const theme = signal<Theme>(THEMES.find(theme => theme === localStorage.getItem(KEY)) ?? 'system')
+const theme = signal<Theme>(THEMES.find(theme => theme === localStorage.getItem(KEY)) ?? 'system')
 
 /** Applies the theme, and stores it for the next visit. */
 export function keepTheme(): void {
@@ -21,7 +21,7 @@ export function keepTheme(): void {
 }
 
 /** The next of system, light and dark. */
-export function nextTheme(): void {
+function nextTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.peek()) + 1) % THEMES.length] ?? 'system'
 }
 

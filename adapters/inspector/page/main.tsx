@@ -4,19 +4,19 @@ import { openAgent } from './agent/agent.ts'
 import { followTasks, showExample } from './agent/task-log.ts'
 import { ChartPanel } from './chart/chart-panel.tsx'
 import { hello, openFeed } from './feed/feed.ts'
-import { askForFrames, FramesPanel } from './frames/frames-panel.tsx'
+import { askForFrames, FramesPanel } from './frames-panel.tsx'
 import { Header, Help, isHelpOpen, keepTheme } from './header.tsx'
-import { NodesPanel } from './nodes/nodes-panel.tsx'
+import { NodesPanel } from './nodes-panel.tsx'
 import { focusOn } from './page.ts'
 import { TaskError } from './parts.tsx'
 import { PathsPanel } from './paths/paths-panel.tsx'
 import { keepAddress, part, type PartName, PARTS, phoneView, showTalk, taskId } from './selection.ts'
-import { SequencePanel } from './sequence/sequence-panel.tsx'
+import { SequencePanel } from './sequence-panel.tsx'
 import { StoryPanel } from './story/story-panel.tsx'
 import { TalkPanel } from './talk/talk-panel.tsx'
-import { chooseFirst, startNew, TaskList } from './tasks/task-list.tsx'
+import { chooseFirst, startNew, TaskList } from './task-list.tsx'
 import { startAtNewest, step, TimeBar } from './time-bar.tsx'
-import { TimelinePanel } from './timeline/timeline-panel.tsx'
+import { TimelinePanel } from './timeline-panel.tsx'
 
 const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel: ComponentType }>> = {
   story: { label: 'Story', panel: StoryPanel },
@@ -36,7 +36,7 @@ const TIMED: ReadonlySet<PartName> = new Set(['chart', 'sequence', 'talk', 'time
 const shownParts = computed(() => PARTS.filter(name => name !== 'nodes' || name === part.value || hello.value?.isNode))
 
 /** Keeps the chosen tab in sight, where the tabs scroll. */
-export function showTab(): void {
+function showTab(): void {
   effect(() => {
     const id = `tab-${part.value}`
     requestAnimationFrame(() => document.getElementById(id)?.scrollIntoView({ block: 'nearest', inline: 'nearest' }))
@@ -44,7 +44,7 @@ export function showTab(): void {
 }
 
 /** The tabs (WAI-ARIA), with arrow keys, Home and End. */
-export function Tabs() {
+function Tabs() {
   const { panel: Panel, label } = PANELS[part.value]
   return (
     <main class="parts-of-page">

@@ -27,7 +27,7 @@ export const taskThen = computed(() => log.value && taskAt(log.value, generation
 export const historyThen = computed(() => (log.value ? historyAt(log.value, said.value, generation.value) : []))
 
 /** The event of that generation; `undefined` if it is older than those that are shown one by one. */
-export const eventThen = computed(() => log.value?.events.find(event => event.generation === generation.value))
+const eventThen = computed(() => log.value?.events.find(event => event.generation === generation.value))
 
 /** Shows the task at a generation; beyond the last one, follows the newest. */
 export function goTo(to: number): void {

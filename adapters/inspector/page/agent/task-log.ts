@@ -26,7 +26,7 @@ const MOST_EVENTS = 5000
 const FOLDED_AT_ONCE = 1000
 
 /** The events of a task: `folded` is the task after the oldest events. */
-export interface TaskEvents {
+interface TaskEvents {
   readonly taskId: string
   readonly contextId: string
   readonly folded: TaskRecord
@@ -35,12 +35,12 @@ export interface TaskEvents {
 }
 
 /** An unknown task. */
-export function noEvents(taskId: string, contextId: string): TaskEvents {
+function noEvents(taskId: string, contextId: string): TaskEvents {
   return { taskId, contextId, folded: newTaskRecord({ tenant: '', principal: '', contextId }, taskId), events: [] }
 }
 
 /** The same with more events; known ones are ignored. */
-export function withEvents(before: TaskEvents, more: readonly TaskEvent[]): TaskEvents {
+function withEvents(before: TaskEvents, more: readonly TaskEvent[]): TaskEvents {
   const last = lastGeneration(before)
   const events = [...before.events, ...more.filter(({ generation }) => generation > last)]
   if (events.length <= MOST_EVENTS) return { ...before, events }

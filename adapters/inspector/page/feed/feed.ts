@@ -209,16 +209,16 @@ function greet(frame: Hello): void {
 }
 
 /** The state of the feed: being opened, open, or lost and about to be retried. */
-export type FeedState = 'connecting' | 'open' | 'lost'
+type FeedState = 'connecting' | 'open' | 'lost'
 
 /** Receives the feed's messages and states. */
-export interface FeedUser {
+interface FeedUser {
   received(frame: FromHub): void
   entered(state: FeedState): void
 }
 
 /** The socket of the feed, reopened whenever it is lost. */
-export class FeedSocket {
+class FeedSocket {
   readonly #url: string
   readonly #user: FeedUser
   readonly #backOff = new BackOff({ clock: systemClock, random: Math.random, giveUpAfterMs: Infinity })
