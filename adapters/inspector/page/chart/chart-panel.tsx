@@ -5,10 +5,10 @@ import { chartPathOf, innermost, rebuiltSteps, stateName, type ChartPath } from 
 import { log, shownTaskId } from '../agent/task-log.ts'
 import { askHub, compared, feedState, hello } from '../feed/feed.ts'
 import { actors, missedSteps, steps, taskChanges, tasks } from '../feed/known.ts'
-import { copyText } from '../frame/copy-id.tsx'
-import { countText, eventText } from '../frame/wording.ts'
+import { copyText } from '../parts.tsx'
 import { part, taskId } from '../selection.ts'
-import { isNewest, stepsUntilThen } from '../time/generation.ts'
+import { isNewest, stepsUntilThen } from '../time-bar.tsx'
+import { countText, eventText } from '../wording.ts'
 import { ChartPicture, namesIn, type ChartMarks } from './chart-picture.tsx'
 
 /** A chart to show, with the actor that runs it, if any. */
