@@ -140,6 +140,7 @@ export function ChartPanel() {
     )
   const { chart } = chosen
   const pair = comparison?.charts.find(({ id }) => id === chart.id)
+  const shown = isCompared ? pair : undefined
   return (
     <div class="panel chart-panel">
       {comparison && <Verdict comparison={comparison} />}
@@ -159,47 +160,58 @@ export function ChartPanel() {
             Before and now
           </button>
         )}
-        <span class="tools-gap" />
-        <span class="saves" role="group" aria-label="Save the chart">
-          <span class="quiet">Save as</span>
-          <button
-            type="button"
-            title="A drawing, as it is shown"
-            onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}
-          >
-            SVG
-          </button>
-          <button
-            type="button"
-            title="Mermaid text, as in Markdown on GitHub"
-            onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}
-          >
-            Mermaid
-          </button>
-          <button
-            type="button"
-            title="A module with createMachine, which Stately’s editor imports"
-            onClick={() => save(`${chart.title}.js`, 'text/javascript', chart.source)}
-          >
-            XState
-          </button>
-        </span>
-        <button type="button" onClick={() => void copyText(chart.mermaid)}>
-          Copy Mermaid
-        </button>
+        {!shown && <SaveTools chart={chart} />}
       </div>
-      {comparison && pair && isCompared ? (
-        <BeforeAfter key={pair.before} comparison={comparison} pair={pair} />
+      {comparison && shown ? (
+        <BeforeAfter key={shown.before} comparison={comparison} pair={shown} />
       ) : (
         <ChartPicture label={`${chart.title}. Active: ${activeText(path.value)}`} svg={chart.svg} marks={marks.value} />
       )}
-      <div class="path" aria-live="polite">
-        {path.value.active.length > 0 && <span class="path-now">{`Now: ${activeText(path.value)}`}</span>}
-        <Trail />
-        <span class="tools-gap" />
-        <ChartLegend />
-      </div>
+      {!shown && (
+        <div class="path" aria-live="polite">
+          {path.value.active.length > 0 && <span class="path-now">{`Now: ${activeText(path.value)}`}</span>}
+          <Trail />
+          <span class="tools-gap" />
+          <ChartLegend />
+        </div>
+      )}
     </div>
+  )
+}
+
+/** Saves the shown chart, in three forms. */
+function SaveTools({ chart }: Pick<ChartChoice, 'chart'>) {
+  return (
+    <>
+      <span class="tools-gap" />
+      <span class="saves" role="group" aria-label="Save the chart">
+        <span class="quiet">Save as</span>
+        <button
+          type="button"
+          title="A drawing, as it is shown"
+          onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}
+        >
+          SVG
+        </button>
+        <button
+          type="button"
+          title="Mermaid text, as in Markdown on GitHub"
+          onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}
+        >
+          Mermaid
+        </button>
+        <button
+          type="button"
+          title="A module with createMachine, which Stately’s editor imports"
+          onClick={() => save(`${chart.title}.js`, 'text/javascript', chart.source)}
+        >
+          XState
+        </button>
+      </span>
+      <button type="button" onClick={() => void copyText(chart.mermaid)}>
+        Copy Mermaid
+      </button>
+    </>
   )
 }
 
@@ -326,7 +338,7 @@ function BeforeAfter({ comparison, pair }: { readonly comparison: ShownCompariso
             <b>{title}</b> <span class="quiet">{version}</span>
             <span>{at.length > 0 ? `in ${activeText({ active: at })}` : SIDE_EMPTY[name]}</span>
             <span class="tools-gap" />
-            {name === 'now' && <DifferenceLegend />}
+            {name === 'now' ? <DifferenceLegend /> : <ChartLegend />}
           </p>
           {svg === '' ? (
             <p class="empty">This chart cannot be drawn here. taskchart diff lists what has changed in it.</p>
