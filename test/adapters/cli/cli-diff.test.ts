@@ -311,7 +311,7 @@ await t.test('as one HTML file the charts stand side by side, with what differs,
     (await diff('function.js', 'function2.js', '-o', 'html')).stdout,
     /<b class="green">same<\/b><\/p><\/section>/
   )
-  t.match((await diff('old.js', 'options.js', '-o', 'html')).stdout, /<li class="changed">the agent's messages is/)
+  t.match((await diff('old.js', 'options.js', '-o', 'html')).stdout, /<li class="changed">the agent&#39;s messages is/)
   const states = Array.from({ length: 400 }, (_, i) => `s${i}: {},`).join('')
   writeFileSync(join(cwd, 'large.js'), agent(`\n${states}`))
   const large = (await diff('old.js', 'large.js', '-o', 'html')).stdout

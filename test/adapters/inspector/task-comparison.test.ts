@@ -62,14 +62,11 @@ async function opened(given: Given, store: Store = memoryStore()) {
   const key = { tenant: '', principal: 'anonymous', contextId: task.contextId ?? '' }
   const digest = definitionOfSnapshot((await store.readSnapshot(key, task.id)) ?? '')
   /** Compares it with another agent. */
-  const compare = (
-    now: Given,
-    { openedWith = digest as string | undefined, replays = true, draw = drawNothing } = {}
-  ) =>
+  const compare = (now: Given, { isSeen = true, openedWith = digest, replays = true, draw = drawNothing } = {}) =>
     new TaskComparisons(
       { agent: agentOf(now), store, localModules: undefined, replays, redact: value => value, logger },
       draw
-    ).of(key, task.id, openedWith)
+    ).of(key, task.id, isSeen ? openedWith : undefined)
   /** Answers it with another agent. */
   const answer = async (now: Given) => {
     const runtime = begin(now)
@@ -85,7 +82,7 @@ const drawNothing = async () => ({ before: '<svg/>', now: '<svg/>' })
 await t.test('a task whose agent has not changed has no comparison', async t => {
   const { compare } = await opened({ work: order() })
   t.equal(await compare({ work: order() }), undefined)
-  t.equal(await compare({ work: order() }, { openedWith: undefined }), undefined)
+  t.equal(await compare({ work: order() }, { isSeen: false }), undefined)
 })
 
 await t.test('a waiting task is compared with the agent now, where it stands in both', async t => {
@@ -130,7 +127,7 @@ await t.test('a task that has gone on, or has ended, has the chart with which it
     changes: [{ says: `the state ${HOSTILE} is new` }],
     charts: [{ stands: { before: [], now: [] } }, {}]
   })
-  t.equal(await compare(now, { openedWith: undefined }), undefined)
+  t.equal(await compare(now, { isSeen: false }), undefined)
   t.equal(await compare(now, { openedWith: 'lost' }), undefined)
   await answer(now)
   t.match(await compare(now), { verdict: 'ended', details: [] })
@@ -151,33 +148,45 @@ await t.test('a task without a definition is compared only if its version differ
 })
 
 await t.test('a function is run with its journal, where that is asked for', async t => {
-  const asks = (word: string): Given => ({
+  // The text of a function is compared, and not what it closes over.
+  const begins: Given = {
     work: async ({ ask, emit }) => {
-      emit(progress(word))
+      emit(progress('begins'))
       await ask(inputRequired('Size?'))
     }
-  })
-  const { compare } = await opened(asks('begins'))
-  t.match(await compare(asks('starts')), {
+  }
+  const starts: Given = {
+    work: async ({ ask, emit }) => {
+      emit(progress('starts'))
+      await ask(inputRequired('Size?'))
+    }
+  }
+  const { compare } = await opened(begins)
+  t.match(await compare(starts), {
     verdict: 'otherwise',
     word: { number: 1, before: /begins/, now: /starts/ },
     charts: []
   })
-  t.match(await compare(asks('starts'), { replays: false }), {
+  t.match(await compare(starts, { replays: false }), {
     verdict: 'depends',
     details: ['a function runs again from its start with its journal', /^taskchart diff --db says/]
   })
   const { writeDefinition: _, ...older } = memoryStore()
-  const unknown = await opened(asks('begins'), older)
-  t.match(await unknown.compare({ version: '2', ...asks('starts') }, { replays: false }), { verdict: 'not compared' })
-  const steps = (name: string): Given => ({
+  const unknown = await opened(begins, older)
+  t.match(await unknown.compare({ version: '2', ...starts }, { replays: false }), { verdict: 'not compared' })
+  const stepped = await opened({
     work: async ({ ask, step }) => {
-      await step(name, () => 1)
+      await step('price', () => 1)
       await ask(inputRequired('Size?'))
     }
   })
-  const stepped = await opened(steps('price'))
-  t.match(await stepped.compare(steps('cost')), { verdict: 'depends' })
+  const other: Given = {
+    work: async ({ ask, step }) => {
+      await step('cost', () => 1)
+      await ask(inputRequired('Size?'))
+    }
+  }
+  t.match(await stepped.compare(other), { verdict: 'depends' })
 })
 
 await t.test('local modules are compared if the file of the agent is known', async t => {
