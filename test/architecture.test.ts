@@ -141,7 +141,7 @@ const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 't
  * Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the
  * page.
  */
-const TWICE = ['AgentProvider', 'Content', 'Question', 'choiceText', 'conversation', 'textOf']
+const TWICE = ['AgentProvider', 'Content', 'Question', 'conversation', 'textOf']
 
 /** The page is rebuilt as a whole, and its small parts with it. */
 const PAGE = 'adapters/inspector/page/'

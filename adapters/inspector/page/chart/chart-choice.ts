@@ -3,8 +3,9 @@ import type { ActorRow, Chart, ActorStep } from '../../feed.ts'
 import { chartPathOf, rebuiltSteps, type ChartPath } from '../../story/chart-path.ts'
 import { log, shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
+import { contextChanges, contexts } from '../feed/known-contexts.ts'
 import { actors, steps } from '../feed/known.ts'
-import { taskId } from '../selection.ts'
+import { contextId, taskId } from '../selection.ts'
 import { isNewest, stepsUntilThen } from '../time/generation.ts'
 import { namesIn } from './chart-picture.tsx'
 
@@ -72,6 +73,8 @@ export const chosenSteps = computed(() => {
 
 /** The path of a choice up to the shown generation, of its recorded steps or of given ones. */
 export function pathOfChoice(one: ChartChoice | undefined, steps = one ? recordedOf(one) : []): ChartPath {
+  void contextChanges.value
+  if (one?.chart.id === 'respond') return chartPathOf([], contexts.get(contextId.value ?? '')?.offer?.states ?? [])
   const now = isNewest.value && one?.actor && one.actor.states.length > 0 ? one.actor.states : undefined
   return chartPathOf(stepsUntilThen(steps), now)
 }
