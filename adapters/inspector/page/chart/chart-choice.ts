@@ -3,10 +3,9 @@ import type { ActorRow, Chart, ActorStep } from '../../feed.ts'
 import { chartPathOf, rebuiltSteps, type ChartPath } from '../../story/chart-path.ts'
 import { log, shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
-import { contextChanges, contexts } from '../feed/known-contexts.ts'
-import { actors, steps } from '../feed/known.ts'
+import { actors, contextChanges, contexts, steps } from '../feed/known.ts'
 import { contextId, taskId } from '../selection.ts'
-import { isNewest, stepsUntilThen } from '../time/generation.ts'
+import { isNewest, stepsUntilThen } from '../time-bar.tsx'
 import { namesIn } from './chart-picture.tsx'
 
 /** A chart to show, with the actor that runs it, if any. */

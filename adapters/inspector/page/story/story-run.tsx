@@ -15,13 +15,13 @@ import { ChartLegend, pathMarks } from '../chart/chart-panel.tsx'
 import { ChartPicture } from '../chart/chart-picture.tsx'
 import { titlesIn } from '../content/data-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { contextChanges, contexts, talk } from '../feed/known-contexts.ts'
-import { areActorsKnown, steps } from '../feed/known.ts'
-import { nowMs, spanText } from '../frame/time.ts'
+import { areActorsKnown, contextChanges, contexts, steps, talk } from '../feed/known.ts'
+import { nowMs } from '../page.ts'
 import { contextId } from '../selection.ts'
 import { lastOffer, moveOf, talkItems, talkItemsOf } from '../talk/conversation.ts'
 import { choiceLabel, choicesIn } from '../talk/question-form.tsx'
-import { generation, goTo, isNewest, taskThen } from '../time/generation.ts'
+import { generation, goTo, isNewest, taskThen } from '../time-bar.tsx'
+import { spanText } from '../wording.ts'
 
 /** The offer that stands in the chosen context now, unless an open task or an earlier moment is shown. */
 export const standingOffer = computed(() => {

@@ -6,11 +6,10 @@ import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../../
 import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { WatchedMessage } from '../../feed.ts'
-import { lastGeneration, taskAt } from '../agent/task-events.ts'
-import { logs, shownTaskId, type TaskLog } from '../agent/task-log.ts'
-import { talk } from '../feed/known-contexts.ts'
+import { lastGeneration, logs, shownTaskId, taskAt, type TaskLog } from '../agent/task-log.ts'
+import { talk } from '../feed/known.ts'
 import { contextId } from '../selection.ts'
-import { generation, isNewest } from '../time/generation.ts'
+import { generation, isNewest } from '../time-bar.tsx'
 import { type Spoken, spoken } from './sending.ts'
 
 /** A piece of the conversation. */

@@ -14,7 +14,7 @@ import {
 } from '../../../client/state/answer-form.ts'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { jsonText } from '../frame/wording.ts'
+import { jsonText } from '../wording.ts'
 import { authorize, isSending, sendParts } from './sending.ts'
 
 /** The maximum number of options that are buttons instead of a list. */
