@@ -144,7 +144,7 @@ const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 't
  * Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the
  * page.
  */
-const TWICE = ['AgentProvider', 'Question', 'choiceText', 'conversation', 'textOf']
+const TWICE = ['AgentProvider', 'Question', 'conversation', 'textOf']
 
 /** An import of a file. Types are not loaded. */
 interface Import {
