@@ -131,6 +131,9 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/client/transports/websocket/client-socket.ts': 'shared by twins',
   'adapters/client/transports/websocket/socket.browser.ts': 'a twin for browsers',
   'adapters/drawing/layout-thread.ts': 'the entry of a thread',
+  'adapters/inspector/page/talk/stay-at-end.ts': 'it is about scrolling alone',
+  'adapters/inspector/page/vite.config.ts': 'the configuration of a build',
+  'adapters/inspector/page/without-eval.ts': 'the first script of the page',
   'adapters/react/react.d.ts': 'types of an optional peer'
 }
 
@@ -141,10 +144,7 @@ const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 't
  * Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the
  * page.
  */
-const TWICE = ['AgentProvider', 'Content', 'Question', 'choiceText', 'conversation', 'textOf']
-
-/** The page is rebuilt as a whole, and its small parts with it. */
-const PAGE = 'adapters/inspector/page/'
+const TWICE = ['AgentProvider', 'Question', 'choiceText', 'conversation', 'textOf']
 
 /** An import of a file. Types are not loaded. */
 interface Import {
@@ -557,15 +557,10 @@ await t.test('a short file is used in two folders, or has a reason; a folder has
   const entries = readFileSync('package.json', 'utf8')
   const short = files.filter(({ path, text }) => {
     const isEntry = entries.includes(`"./dist/${path.replace(/\.ts$/, '.js')}"`)
-    return (
-      text.split('\n').length <= SHORT_FILE &&
-      !isEntry &&
-      (importers.get(path)?.size ?? 0) < 2 &&
-      !path.startsWith(PAGE)
-    )
+    return text.split('\n').length <= SHORT_FILE && !isEntry && (importers.get(path)?.size ?? 0) < 2
   })
   t.strictSame(short.map(({ path }) => path).toSorted(), Object.keys(SHORT).toSorted())
-  const folders = files.map(({ path }) => dirname(path)).filter(folder => !`${folder}/`.startsWith(PAGE))
+  const folders = files.map(({ path }) => dirname(path))
   t.strictSame(
     folders.filter(folder => folders.filter(other => other === folder).length < 2),
     []

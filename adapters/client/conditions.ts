@@ -1,3 +1,4 @@
+import { decode, int64 } from '../../machines/protocol/codec/decode.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import type { Calls } from './calls.ts'
 import { type ParameterOptions, type RequestFrame, serviceParametersOf } from './requests.ts'
@@ -33,9 +34,6 @@ const REQUIRED: Member = {
   })
 }
 
-/** No task gets to numbers that an int64 cannot hold. */
-const GENERATION = /^\d{1,18}$/
-
 const MEMBERS: ReadonlyMap<string, Member> = new Map([
   ['GetTask', AWAITED],
   ['SendMessage', REQUIRED],
@@ -55,15 +53,14 @@ export async function conditionalFrame(
   const member = MEMBERS.get(method)
   const given = member?.read(params)
   if (!member) return extensionFrame({ method, params }, options, calls)
-  const { [member.name]: option = given, ...others } = options
-  if (option !== undefined && !GENERATION.test(String(option)))
-    throw invalidParams({ field: member.field, description: 'must be a generation: a whole number from 0' })
-  if (given !== undefined && String(option) !== given)
+  const { [member.name]: wanted = given, ...others } = options
+  const option = wanted === undefined ? undefined : decode(int64, wanted, member.field)
+  if (given !== undefined && option !== given)
     throw invalidParams({ field: member.field, description: 'must equal the option of the call, or be the only one' })
   const asMember = option !== undefined && calls.generations.areMembers
   const stated = asMember || given !== undefined
   return extensionFrame(
-    { method, params: stated ? member.write(params, asMember ? String(option) : undefined) : params },
+    { method, params: stated ? member.write(params, asMember ? option : undefined) : params },
     asMember || option === undefined ? others : { ...others, [member.name]: option },
     calls
   )

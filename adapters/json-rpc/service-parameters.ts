@@ -24,10 +24,10 @@ export function callParameters(
   defaults: { readonly version: string; readonly extensions: string },
   supported: readonly string[]
 ): CallParameters {
-  const conditions: { -readonly [Name in keyof Conditions]: number } = {}
+  const conditions: { -readonly [Name in keyof Conditions]: string } = {}
   for (const [name, condition] of CONDITIONS) {
     const value = parameters.get(name)
-    if (value !== undefined) conditions[condition] = /^\d{1,15}$/.test(value) ? Number(value) : NaN
+    if (value !== undefined) conditions[condition] = value
   }
   const extensions = urisIn(parameters.get('a2a-extensions') ?? defaults.extensions)
   const activated = supported.filter(uri => extensions.includes(uri))

@@ -121,9 +121,10 @@ function joinTexts(parts: readonly Part[]): Part[] {
   return joined
 }
 
+/** Bytes of the text, of the base64, or of the JSON. */
 function sizeOf(part: Part): number {
-  if ('raw' in part) return part.raw.length
-  return 'text' in part ? part.text.length : 'data' in part ? JSON.stringify(part.data).length : 0
+  if ('url' in part) return 0
+  return Buffer.byteLength('text' in part ? part.text : 'raw' in part ? part.raw : JSON.stringify(part.data))
 }
 
 function typeOf(part: Part): string {

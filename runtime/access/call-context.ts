@@ -86,14 +86,17 @@ export interface CallContext {
   readonly binding?: string | undefined
 }
 
-/** Conditions of the reliability extension. Each is a generation: a whole number from 0. */
+/** A generation that a client names: a number, or decimal text, which above 2^53 - 1 it has to be. */
+export type NamedGeneration = number | string
+
+/** Conditions of the reliability extension. Each is a generation: a whole number from 0, or its decimal text. */
 export interface Conditions {
   /** SubscribeToTask: stream the events after this generation, without the task first. The task may have ended. */
-  readonly afterGeneration?: number
+  readonly afterGeneration?: NamedGeneration
   /** SendMessage to a task and CancelTask: only if the task has this generation. */
-  readonly ifGenerationMatch?: number
+  readonly ifGenerationMatch?: NamedGeneration
   /** GetTask: wait until the task has passed this generation, for `limits.longPollMs` at most. */
-  readonly currentGeneration?: number
+  readonly currentGeneration?: NamedGeneration
 }
 
 /** The caller, for the author's functions. */

@@ -21,6 +21,7 @@ export interface SnapshotIdentity {
 /** A task's actor as text. `seen`: the source of the text, if the text may be reused while that is the same. */
 export interface TaskText {
   readonly text: string
+  readonly bytes: number
   readonly seen: SnapshotIdentity | undefined
 }
 
@@ -254,9 +255,9 @@ export class TaskLedger {
       return { taskId, generation, state, bytes }
     }
     entry.text = text
-    const { text: snapshot } = text
-    this.#count(snapshot.length - entry.snapshotBytes)
-    entry.snapshotBytes = snapshot.length
+    const { text: snapshot, bytes: snapshotBytes } = text
+    this.#count(snapshotBytes - entry.snapshotBytes)
+    entry.snapshotBytes = snapshotBytes
     return wakeAtMs < Infinity
       ? { taskId, generation, state, bytes, snapshot, wakeAtMs }
       : { taskId, generation, state, bytes, snapshot }

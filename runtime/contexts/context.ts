@@ -354,7 +354,7 @@ export class LiveContext implements LiveActors {
           this.#services.stamps.stampOf(this.#host.versionOf(taskId)),
           this.tasks.textOf(taskId)
         )
-      if (made) this.#facts.checkSnapshot(taskId, made.text)
+      if (made) this.#facts.checkSnapshot(taskId, made.bytes)
       return made
     } catch (error) {
       this.#host.failTask(taskId, error)

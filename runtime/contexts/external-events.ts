@@ -1,6 +1,7 @@
 import type { AnyActorRef } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { ClientMessage, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
+import type { NamedGeneration } from '../access/call-context.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
 import type { NewWebhook, DeduplicationKey } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
@@ -17,7 +18,7 @@ export type OutsideEvent =
 /** Terms of an event from a caller. */
 export interface EventOptions {
   /** Handle the event only if the task has this generation. */
-  readonly ifGeneration?: number | undefined
+  readonly ifGeneration?: NamedGeneration | undefined
   /** The question that a message answers. */
   readonly answers?: AnsweredQuestion | undefined
   /** Key of a message that is deduplicated. */
@@ -46,7 +47,7 @@ type AcceptedEvent = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'm
  */
 export type Refusal =
   | { readonly reason: 'state' | 'question' | 'queue' | 'bytes' }
-  | { readonly reason: 'generation'; readonly expected: number; readonly current: number }
+  | { readonly reason: 'generation'; readonly expected: NamedGeneration; readonly current: number }
   | { readonly reason: 'answer'; readonly violations: readonly FieldViolation[] }
 
 /**

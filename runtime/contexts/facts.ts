@@ -144,10 +144,10 @@ export class Facts {
     return undefined
   }
 
-  /** Throws RateLimited if a task with this snapshot exceeds its limit of bytes. */
-  checkSnapshot(taskId: string, snapshot: string): void {
+  /** Throws RateLimited if a task with a snapshot of this size exceeds its limit of bytes. */
+  checkSnapshot(taskId: string, snapshotBytes: number): void {
     const { taskBytes } = this.#services.limits
-    const bytes = this.#tasks.sizeOf(taskId, snapshot.length)
+    const bytes = this.#tasks.sizeOf(taskId, snapshotBytes)
     if (bytes <= taskBytes) return
     const error = tooManyBytes(taskBytes, bytes)
     this.#tasks.fill(taskId, error)

@@ -33,9 +33,9 @@ const MOST_BYTES = liveBytes(defaultLimits).most.user
  */
 export function dryRunRestore(agent: Agent, row: TaskRow & { readonly snapshot: string }): RestoreOutlook {
   const { snapshot, ...others } = row
-  const isTooLarge = snapshot.length > MOST_BYTES
+  const snapshotBytes = Buffer.byteLength(snapshot)
   try {
-    const task = restoredTask(isTooLarge ? { ...others, snapshotBytes: snapshot.length } : row, agent)
+    const task = restoredTask(snapshotBytes > MOST_BYTES ? { ...others, snapshotBytes } : row, agent)
     return outlookOf(task, agent)
   } catch (error) {
     return { outlook: 'fails', reason: reasonFor(error) }

@@ -32,7 +32,7 @@ export function resumeTasks(tasks: readonly RestoredTask[], context: ResumedCont
 function prepare(restored: RestoredTask, { root, host, ledger, services, wasHere }: ResumedContext): void {
   const { row, saved, isOther, error } = restored
   const { taskId, generation, state, statusTime = '', wakeAtMs, bytes = 0 } = row
-  ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })
+  ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: Buffer.byteLength(row.snapshot ?? '') })
   host.noteRestored(restored)
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()

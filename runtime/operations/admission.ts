@@ -1,11 +1,17 @@
-import { decode, type Schema } from '../../machines/protocol/codec/decode.ts'
+import { decode, int64, type Schema } from '../../machines/protocol/codec/decode.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import type { RequestForm } from '../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationName, type OperationRequests } from '../../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { type NativeVersion, PROTOCOL_VERSION, checkVersion } from '../../machines/protocol/versions.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authentication.ts'
-import { callerOf, type CallContext, type Conditions, type Budget } from '../access/call-context.ts'
+import {
+  callerOf,
+  type CallContext,
+  type Conditions,
+  type NamedGeneration,
+  type Budget
+} from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
 import type { Metering } from '../access/quotas.ts'
 import { sharerKeyOf } from '../access/shares.ts'
@@ -108,12 +114,10 @@ function admitCounted<Name extends OperationName>(
   }
 }
 
-function checked(conditions: Conditions): Conditions {
-  for (const [name, generation] of Object.entries(conditions)) {
-    if (!Number.isSafeInteger(generation) || generation < 0)
-      throw invalidParams({ field: name, description: 'must be a generation: a whole number from 0' })
-  }
-  return conditions
+/** Decodes the conditions of the extension. Throws InvalidParams for one that is no generation. */
+function checked(given: Conditions): Conditions {
+  const conditions = Object.entries(given).map(([name, named]) => [name, generationIn(decode(int64, named, name))])
+  return Object.fromEntries(conditions)
 }
 
 /** The members of requests in 1.1 that are conditions. */
@@ -140,9 +144,10 @@ function withMembers(given: Conditions, { currentGeneration, configuration }: Co
   return Object.keys(members).length === 0 ? given : { ...given, ...members }
 }
 
-/** A decoded int64 as a number. No task gets as far as the numbers that a double cannot hold. */
-function generationIn(text: string): number {
-  return Math.min(Number(text), Number.MAX_SAFE_INTEGER)
+/** A decoded int64 as a number, or as text above 2^53 - 1, where no task gets: so it is compared exactly. */
+function generationIn(text: string): NamedGeneration {
+  const generation = Number(text)
+  return Number.isSafeInteger(generation) ? generation : text
 }
 
 function twoConditions(field: string, parameter: string): A2AError {

@@ -2,7 +2,7 @@ import { toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, violationsText, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { GetTaskRequest, Task } from '../../machines/protocol/objects.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import type { CallContext } from '../access/call-context.ts'
+import type { CallContext, NamedGeneration } from '../access/call-context.ts'
 import { LOST_RACE, Turn } from '../commits/commit-pipeline.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { LiveContext } from '../contexts/context.ts'
@@ -133,7 +133,7 @@ function notThisAnswer(violations: readonly FieldViolation[]): A2AError {
 }
 
 /** The error for a task whose generation is not the one that the client expects, as A2A 1.1 has it. */
-export function generationMismatch(taskId: string, expected: number, current: number): A2AError {
+export function generationMismatch(taskId: string, expected: NamedGeneration, current: number): A2AError {
   return new A2AError(
     'TaskGenerationMismatch',
     `Task ${taskId} has generation ${current}, and the request expects ${expected}. Read the task again, then decide.`,

@@ -10,7 +10,7 @@ import type {
 } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { NEXT_VERSION } from '../../machines/protocol/versions.ts'
-import { ANONYMOUS, type CallContext, type Budget } from '../access/call-context.ts'
+import { ANONYMOUS, type CallContext, type Budget, type NamedGeneration } from '../access/call-context.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import { rejectUnknown } from '../primitives/options.ts'
@@ -40,7 +40,7 @@ export function getTask(services: OperationServices, call: Admitted<GetTaskReque
   const { currentGeneration } = call.conditions
   return currentGeneration === undefined
     ? read(services, call)
-    : passed(services, call, currentGeneration).then(() => read(services, call))
+    : passed(services, call, Number(currentGeneration)).then(() => read(services, call))
 }
 
 /**
@@ -81,7 +81,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
 export interface TaskToCancel {
   readonly scope: Scope
   readonly taskId: string
-  readonly ifGeneration?: number
+  readonly ifGeneration?: NamedGeneration
 }
 
 /** Cancels a task. Gives false if it has ended. */
@@ -120,20 +120,21 @@ export async function subscribeToTask(
 ): Promise<OpenedStream> {
   const { params, scope, conditions, onGeneration, budget, signal } = call
   const { id: taskId } = params
-  const { afterGeneration } = conditions
+  const { afterGeneration: after } = conditions
   const tail = new TaskTail(services, scope, taskId, { signal })
   const following = { tail, call }
   try {
-    const stored = await (afterGeneration === undefined
+    const stored = await (after === undefined
       ? whole(services, scope, taskId, readOptionsFor(call), budget)
       : readTaskOrThrow(services.store, scope, taskId))
     const { generation, task } = stored
-    if (afterGeneration === undefined) {
+    if (after === undefined) {
       if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
       onGeneration?.(generation)
       tail.startAfter(generation)
       return { first: { task: toWireTask(stored, call) }, following }
     }
+    const afterGeneration = Number(after)
     if (afterGeneration > generation) throw aheadOfTask(generation)
     tail.startAfter(afterGeneration, generation)
     if (isTerminal(task.status.state) && afterGeneration === generation) tail.end()

@@ -21,7 +21,7 @@ export function jsonBytes(value: unknown): number {
     else if (Array.isArray(next)) for (const entry of next) rest.push(entry)
     else if (typeof next === 'object' && next !== null) {
       for (const name in next) {
-        bytes += AROUND + name.length
+        bytes += AROUND + Buffer.byteLength(name)
         rest.push((next as Record<string, unknown>)[name])
       }
     }

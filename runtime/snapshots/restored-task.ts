@@ -141,7 +141,7 @@ export async function loadContext(
 
 /** Bytes of the snapshots that were read. */
 export function snapshotBytes({ tasks }: StoredContext): number {
-  return tasks.reduce((sum, { snapshot }) => sum + (snapshot?.length ?? 0), 0)
+  return tasks.reduce((sum, { snapshot = '' }) => sum + Buffer.byteLength(snapshot), 0)
 }
 
 type ChartsByVersion = Readonly<Record<string, AnyStateMachine>>

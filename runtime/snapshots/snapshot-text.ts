@@ -164,7 +164,8 @@ export function taskTextOf(
   known: TaskText | undefined
 ): TaskText {
   if (known?.seen && events.length === 0 && isAsSeen(known.seen)) return known
-  return { text: persistTask(task, events, stamp), seen: events.length === 0 ? seenAt(task) : undefined }
+  const text = persistTask(task, events, stamp)
+  return { text, bytes: Buffer.byteLength(text), seen: events.length === 0 ? seenAt(task) : undefined }
 }
 
 function seenAt(actor: AnyActorRef): SnapshotIdentity {

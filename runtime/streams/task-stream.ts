@@ -317,11 +317,7 @@ export async function readAllEvents(
 
 /** Bytes of the parts that an event adds to its task. */
 export function eventBytes({ update }: TaskEvent): number {
-  const { parts = [] } =
-    'artifactUpdate' in update ? update.artifactUpdate.artifact : (update.statusUpdate.status.message ?? {})
-  let bytes = 0
-  for (const part of parts)
-    bytes +=
-      'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 'data' in part ? jsonBytes(part.data) : 0
-  return bytes
+  return jsonBytes(
+    'artifactUpdate' in update ? update.artifactUpdate.artifact.parts : update.statusUpdate.status.message?.parts
+  )
 }

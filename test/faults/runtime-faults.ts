@@ -164,8 +164,8 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'a restored task counts its generations from the start',
     file: 'runtime/contexts/resume-tasks.ts',
-    find: 'ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })',
-    replace: 'ledger.open(taskId, { state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })'
+    find: "ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: Buffer.byteLength(row.snapshot ?? '') })",
+    replace: "ledger.open(taskId, { state, statusTime, bytes, snapshotBytes: Buffer.byteLength(row.snapshot ?? '') })"
   },
   {
     name: 'a page of tasks has no bound in bytes',
@@ -178,7 +178,7 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'a restored task counts its bytes from zero',
     file: 'runtime/contexts/resume-tasks.ts',
     unit: 'test/runtime/work/misbehaving.test.ts',
-    find: 'ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })',
+    find: "ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: Buffer.byteLength(row.snapshot ?? '') })",
     replace: 'ledger.open(taskId, { generation, state, statusTime })'
   },
   {

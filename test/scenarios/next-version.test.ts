@@ -1,18 +1,19 @@
 import * as grpcJs from '@grpc/grpc-js'
 import t from 'tap'
-import type { WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
+import type { WireCaller, WireParameters, WireRefusal } from '../../adapters/conformance/callers/caller.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { ERROR_INFO } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 
 import { byName } from '../conformance/column.ts'
+import { largeGenerations } from '../fixtures/protocol/bad-input.ts'
 import { refusalIn } from '../fixtures/protocol/grpc-next.ts'
 import { echo, steeredWork } from '../fixtures/runtime/agents.ts'
 import { refusal, say, start, until } from '../fixtures/runtime/runtime-helpers.ts'
 import { ASKING, DOORS, serveNext, taskOf } from '../fixtures/servers/next-version.ts'
 
-const MEMBER_ERROR = 'must be a whole number from 0 to 9223372036854775807'
+const MEMBER_ERROR = 'must be a whole number from 0 to 9223372036854775807, as text above 9007199254740991'
 
 /** What was refused: its code, the fields with what is wrong, and the metadata of its ErrorInfo. */
 async function refused(
@@ -96,7 +97,6 @@ await t.test('a message with ifGenerationMatch is refused if the task has anothe
       const { generation = '' } = (await open(door).call('GetTask', { id })).result as Task
       const answer = (ifGenerationMatch: string) =>
         caller.call('SendMessage', say('red', { taskId: id }, { ifGenerationMatch }))
-      t.equal((await refused(answer('9223372036854775807'))).code, 'TaskGenerationMismatch', `${door} ${version}`)
       for (const other of ['0', '99']) {
         const error = await refused(answer(other))
         t.equal(error.code, 'TaskGenerationMismatch', `${door} ${version}: ${other}`)
@@ -160,6 +160,83 @@ await t.test('a generation that is negative or no int64 is refused, and so is a 
     ] as const)
       t.match(await refused(call), { code: 'InvalidParams', fields: [field] }, door)
   }
+})
+
+/** The same condition as a member of the request. */
+function asMember(caller: WireCaller, taskId: string, ifGenerationMatch: string) {
+  const answer = say('red', { taskId }, { ifGenerationMatch })
+  return ['configuration.ifGenerationMatch', () => caller.call('SendMessage', answer)] as const
+}
+
+await t.test('a condition beyond what a double holds is compared exactly or refused, and changes nothing', async t => {
+  const { open, runtime } = await serveNext(t, ASKING)
+  const before = taskOf(await runtime.sendMessage(say('go')))
+  const { id } = before
+  const ended = taskOf(await runtime.sendMessage(say('go')))
+  await runtime.cancelTask({ id: ended.id })
+  for (const door of DOORS) {
+    for (const version of ['1.0', '1.1']) {
+      const caller = open(door, { version })
+      for (const { text, isGeneration } of largeGenerations) {
+        const what = `${door} ${version}: ${text}`
+        const given = (name: string): WireParameters => ({
+          extensions: [RELIABILITY_EXTENSION],
+          parameters: { [`taskchart-${name}`]: text }
+        })
+        const answer = say('red', { taskId: id })
+        const refusals: readonly (readonly [field: string, call: () => Promise<unknown>])[] = [
+          ['ifGenerationMatch', () => caller.call('SendMessage', answer, given('if-generation-match'))],
+          ['ifGenerationMatch', () => caller.call('CancelTask', { id }, given('if-generation-match'))],
+          // gRPC has no other whole numbers.
+          ...(isGeneration || door !== 'gRPC' ? [asMember(caller, id, text)] : [])
+        ]
+        for (const [field, call] of refusals)
+          t.match(
+            await refused(call()),
+            isGeneration
+              ? { code: 'TaskGenerationMismatch', info: { expectedGeneration: text, currentGeneration: '4' } }
+              : { code: 'InvalidParams', fields: [field], text: MEMBER_ERROR },
+            `${what} as ${field}`
+          )
+        t.match(
+          await refused(caller.stream('SubscribeToTask', { id }, given('after-generation')).next()),
+          {
+            code: 'InvalidParams',
+            fields: ['afterGeneration'],
+            text: isGeneration ? 'must not be ahead of the task, which is at 4' : MEMBER_ERROR
+          },
+          `${what} as a cursor`
+        )
+        const read = caller.call('GetTask', { id: ended.id }, given('current-generation'))
+        if (isGeneration) {
+          for (const { result } of [
+            await read,
+            await caller.call('GetTask', { id: ended.id, currentGeneration: text })
+          ])
+            t.match(result, { id: ended.id, status: { state: 'TASK_STATE_CANCELED' } }, `${what} as seen`)
+        } else {
+          t.match(
+            await refused(read),
+            { code: 'InvalidParams', fields: ['currentGeneration'], text: MEMBER_ERROR },
+            what
+          )
+        }
+      }
+    }
+  }
+  t.strictSame(await runtime.getTask({ id }), before)
+})
+
+await t.test('a generation as a JSON number that a double does not hold is refused', async t => {
+  const { open, runtime } = await serveNext(t, ASKING)
+  const { id } = taskOf(await runtime.sendMessage(say('go')))
+  const { raw } = open('WebSocket')
+  const answer = say('red', { taskId: id }, { ifGenerationMatch: 0 as never })
+  const frame = JSON.stringify({ jsonrpc: '2.0', id: 'n', method: 'SendMessage', params: answer })
+  t.match(await raw?.(frame.replace('"ifGenerationMatch":0', '"ifGenerationMatch":9007199254740993')), {
+    error: { code: -32602, message: `Invalid parameters: configuration.ifGenerationMatch ${MEMBER_ERROR}` }
+  })
+  t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_INPUT_REQUIRED')
 })
 
 await t.test('a condition as a member and as a service parameter has to be the same', async t => {

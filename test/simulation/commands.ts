@@ -362,7 +362,7 @@ function conditionsOf(
   { principal }: Client,
   taskId: string,
   match: 'any' | 'seen' | 'wrong'
-): Conditions {
+): { readonly ifGenerationMatch?: number } {
   const seen = world.requests.seen(principal, taskId)
   return match === 'any' ? {} : { ifGenerationMatch: match === 'seen' ? seen : seen + 1000 }
 }

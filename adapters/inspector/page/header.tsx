@@ -1,8 +1,29 @@
-import { signal } from '@preact/signals'
+import { effect, signal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
 import { agentRefusal, agentState, openWithKey } from './agent/agent.ts'
 import { feedState, hello, reloadError } from './feed/feed.ts'
-import { isHelpOpen } from './help.tsx'
-import { nextTheme, theme } from './theme.ts'
+
+const THEMES = ['system', 'light', 'dark'] as const
+
+type Theme = (typeof THEMES)[number]
+
+const KEY = 'taskchart-theme'
+
+/** The theme of the page. */
+const theme = signal<Theme>(THEMES.find(theme => theme === localStorage.getItem(KEY)) ?? 'system')
+
+/** Applies the theme, and stores it for the next visit. */
+export function keepTheme(): void {
+  effect(() => {
+    localStorage.setItem(KEY, theme.value)
+    document.documentElement.dataset.theme = theme.value
+  })
+}
+
+/** The next of system, light and dark. */
+function nextTheme(): void {
+  theme.value = THEMES[(THEMES.indexOf(theme.peek()) + 1) % THEMES.length] ?? 'system'
+}
 
 /** The agent's name, and the state of the connections. */
 export function Header() {
@@ -47,6 +68,7 @@ function linkTitle(): string {
 }
 
 const key = signal('')
+
 const wasTried = signal(false)
 
 /** Asks for the key of an agent with `authenticate`. */
@@ -74,5 +96,48 @@ function KeyForm() {
         </span>
       )}
     </form>
+  )
+}
+
+/** Whether the help is open. */
+export const isHelpOpen = signal(false)
+
+const KEYS: readonly (readonly [keys: string, what: string])[] = [
+  ['/', 'search the tasks'],
+  ['j k, ↓ ↑', 'go through a list'],
+  ['1 … 8', 'Story, Chart, Sequence, Timeline, Frames, Talk, Paths, and Nodes in a cluster'],
+  ['m', 'write a message'],
+  ['n', 'write the first message of a new context'],
+  ['Enter', 'open the chosen row, on a small screen'],
+  [', .', 'one generation of the task back, and on'],
+  ['+ −, 0', 'zoom a chart, fit it in; arrows move it'],
+  ['Esc', 'back to the list'],
+  ['?', 'this help']
+]
+
+/** The keyboard shortcuts of the page. */
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    if (isHelpOpen.value) dialog.current?.showModal()
+    else dialog.current?.close()
+  }, [isHelpOpen.value])
+  return (
+    <dialog ref={dialog} aria-label="Help" onClose={() => (isHelpOpen.value = false)}>
+      <h2>Keys</h2>
+      <dl>
+        {KEYS.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <button type="button" class="main" onClick={() => (isHelpOpen.value = false)}>
+        Close
+      </button>
+    </dialog>
   )
 }

@@ -1,34 +1,99 @@
-import { effect } from '@preact/signals'
-import { render } from 'preact'
+import { computed, effect } from '@preact/signals'
+import { type ComponentType, render } from 'preact'
 import { openAgent } from './agent/agent.ts'
 import { followTasks, showExample } from './agent/task-log.ts'
-import { openFeed } from './feed/feed.ts'
-import { focusOn } from './frame/focus.ts'
-import { askForFrames } from './frames/frames-panel.tsx'
-import { Header } from './header.tsx'
-import { Help, isHelpOpen } from './help.tsx'
-import { keepAddress, part, PARTS, phoneView, showTalk } from './selection.ts'
-import { showTab, Tabs } from './tabs.tsx'
-import { chooseFirst, startNew, TaskList } from './tasks/task-list.tsx'
-import { keepTheme } from './theme.ts'
-import { startAtNewest, step } from './time/generation.ts'
+import { ChartPanel } from './chart/chart-panel.tsx'
+import { hello, openFeed } from './feed/feed.ts'
+import { askForFrames, FramesPanel } from './frames-panel.tsx'
+import { Header, Help, isHelpOpen, keepTheme } from './header.tsx'
+import { NodesPanel } from './nodes-panel.tsx'
+import { focusOn } from './page.ts'
+import { TaskError } from './parts.tsx'
+import { PathsPanel } from './paths/paths-panel.tsx'
+import { keepAddress, part, type PartName, PARTS, phoneView, showTalk, taskId } from './selection.ts'
+import { SequencePanel } from './sequence-panel.tsx'
+import { StoryPanel } from './story/story-panel.tsx'
+import { TalkPanel } from './talk/talk-panel.tsx'
+import { chooseFirst, startNew, TaskList } from './task-list.tsx'
+import { startAtNewest, step, TimeBar } from './time-bar.tsx'
+import { TimelinePanel } from './timeline-panel.tsx'
 
-for (const begin of [
-  keepTheme,
-  keepAddress,
-  hearKeys,
-  openFeed,
-  openAgent,
-  followTasks,
-  showExample,
-  chooseFirst,
-  startAtNewest,
-  askForFrames,
-  showTab,
-  showView
-])
-  begin()
-render(<App />, document.body)
+const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel: ComponentType }>> = {
+  story: { label: 'Story', panel: StoryPanel },
+  chart: { label: 'Chart', panel: ChartPanel },
+  sequence: { label: 'Sequence', panel: SequencePanel },
+  timeline: { label: 'Timeline', panel: TimelinePanel },
+  frames: { label: 'Frames', panel: FramesPanel },
+  talk: { label: 'Talk', panel: TalkPanel },
+  paths: { label: 'Paths', panel: PathsPanel },
+  nodes: { label: 'Nodes', panel: NodesPanel }
+}
+
+/** The tabs above which the time of the chosen task is; the story has it below. */
+const TIMED: ReadonlySet<PartName> = new Set(['chart', 'sequence', 'talk', 'timeline'])
+
+/** The tabs of this agent: one without a cluster has no nodes. */
+const shownParts = computed(() => PARTS.filter(name => name !== 'nodes' || name === part.value || hello.value?.isNode))
+
+/** Keeps the chosen tab in sight, where the tabs scroll. */
+function showTab(): void {
+  effect(() => {
+    const id = `tab-${part.value}`
+    requestAnimationFrame(() => document.getElementById(id)?.scrollIntoView({ block: 'nearest', inline: 'nearest' }))
+  })
+}
+
+/** The tabs (WAI-ARIA), with arrow keys, Home and End. */
+function Tabs() {
+  const { panel: Panel, label } = PANELS[part.value]
+  return (
+    <main class="parts-of-page">
+      <div class="tabs">
+        <button type="button" class="plain to-list" onClick={() => (phoneView.value = 'list')}>
+          ← Tasks
+        </button>
+        <div role="tablist" aria-label="Parts" class="tablist" onKeyDown={press}>
+          {shownParts.value.map(name => (
+            <button
+              key={name}
+              type="button"
+              role="tab"
+              id={`tab-${name}`}
+              aria-selected={name === part.value}
+              aria-controls="part"
+              tabIndex={name === part.value ? 0 : -1}
+              onClick={() => (part.value = name)}
+            >
+              {PANELS[name].label}
+            </button>
+          ))}
+        </div>
+      </div>
+      {part.value !== 'talk' && part.value !== 'story' && <TaskError taskId={taskId.value} />}
+      {TIMED.has(part.value) && <TimeBar />}
+      <div role="tabpanel" id="part" aria-labelledby={`tab-${part.value}`} aria-label={label} class="part-box">
+        <Panel />
+      </div>
+    </main>
+  )
+}
+
+function press(event: KeyboardEvent): void {
+  const parts = shownParts.peek()
+  const index = parts.indexOf(part.peek())
+  const steps: Readonly<Record<string, number>> = {
+    ArrowRight: index + 1,
+    ArrowLeft: index - 1 + parts.length,
+    Home: 0,
+    End: parts.length - 1
+  }
+  const to = steps[event.key]
+  const name = to === undefined ? undefined : parts[to % parts.length]
+  if (!name) return
+  event.preventDefault()
+  part.value = name
+  document.getElementById(`tab-${name}`)?.focus()
+}
 
 function App() {
   return (
@@ -86,3 +151,21 @@ function isTyping(target: EventTarget | null): boolean {
     (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
   )
 }
+
+for (const begin of [
+  keepTheme,
+  keepAddress,
+  hearKeys,
+  openFeed,
+  openAgent,
+  followTasks,
+  showExample,
+  chooseFirst,
+  startAtNewest,
+  askForFrames,
+  showTab,
+  showView
+])
+  begin()
+
+render(<App />, document.body)

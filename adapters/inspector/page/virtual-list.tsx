@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 
 /** The content and behaviour of a list. */
-export interface VirtualListProps<Item> {
+interface VirtualListProps<Item> {
   /** For screen readers. */
   readonly label: string
   readonly items: readonly Item[]

@@ -44,7 +44,7 @@ let left = 0
 
 function valueSize(value: unknown): number {
   left -= 1
-  if (typeof value === 'string') return value.length
+  if (typeof value === 'string') return Buffer.byteLength(value)
   // An actor in an event is not the event's.
   if (typeof value !== 'object' || value === null || 'sessionId' in value) return VALUE_BYTES
   if (ArrayBuffer.isView(value)) return value.byteLength

@@ -240,7 +240,7 @@ BEGIN
     PERFORM drop_counters(tenants_, principals_);
   END IF;
   SELECT array_agg(context) INTO contexts_ FROM (
-    SELECT context, sum(length(snapshot) + 1024) OVER (ORDER BY at_ms, context ROWS UNBOUNDED PRECEDING) AS earlier FROM (
+    SELECT context, sum(octet_length(snapshot) + 1024) OVER (ORDER BY at_ms, context ROWS UNBOUNDED PRECEDING) AS earlier FROM (
       SELECT context, at_ms, snapshot FROM contexts WHERE tasks = 0 AND at_ms < idle_ AND shard = ANY (shards_) ORDER BY at_ms LIMIT greatest(limit_ - removed, 0) FOR UPDATE SKIP LOCKED
     ) AS due
   ) AS portion WHERE earlier <= bytes_ + 1024;

@@ -69,7 +69,7 @@ interface AnswerView {
   readonly result: unknown
 }
 
-/** Larger parts of artifacts are links, in characters. */
+/** Bytes of an artifact's part that stands in a result. A larger one is a link. */
 const LARGEST_PART = 1024 * 1024
 const LINK = 'taskchart://tasks/'
 
@@ -213,7 +213,7 @@ function contentsOf(parts: readonly Part[], isArtifact: boolean): string[] {
     if (last?.isText && isText) contents.splice(-1, 1, { isText, content: last.content + content })
     else contents.push({ isText, content })
   }
-  return contents.map(({ content }) => (isArtifact && content.length > LARGEST_PART ? LINK : content))
+  return contents.map(({ content }) => (isArtifact && Buffer.byteLength(content) > LARGEST_PART ? LINK : content))
 }
 
 function contentIn(part: Part): string {

@@ -137,11 +137,14 @@ export function int32(min = 0, max = MAX_INT32): Schema<number> {
   return z.pipe(z.transform(numberOf), z.number({ error }).check(z.refine(inRange, { error })))
 }
 
-const INT64 = requirementText(`a whole number from 0 to ${MAX_INT64}`)
+const INT64 = requirementText(`a whole number from 0 to ${MAX_INT64}, as text above ${Number.MAX_SAFE_INTEGER}`)
 
-/** A whole number from 0 to 2^63 - 1, as decimal text (ProtoJSON's int64); a JSON number is accepted. */
+/**
+ * A whole number from 0 to 2^63 - 1, as decimal text (ProtoJSON's int64). A JSON number is accepted up to 2^53 - 1,
+ * since JSON.parse rounds larger ones.
+ */
 export const int64: Schema<string> = z.pipe(
-  z.transform((value: unknown) => (Number.isInteger(value) ? String(BigInt(value as number)) : value)),
+  z.transform((value: unknown) => (Number.isSafeInteger(value) ? String(value) : value)),
   z.string({ error: INT64 }).check(z.refine(isInt64, { error: INT64 }))
 )
 

@@ -1,6 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
-import type { Part } from '../../../machines/protocol/objects.ts'
 import { appendItem, NONE } from '../../primitives/collections.ts'
+import { jsonBytes } from '../../primitives/json.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
 import { append, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
 import { StatusOrder } from './indexes.ts'
@@ -258,14 +258,6 @@ export class MemoryContext {
   }
 }
 
-/** Estimated bytes of a list of parts as JSON. */
-function bytesOf(parts: readonly Part[]): number {
-  let bytes = FRAME_BYTES
-  for (const part of parts)
-    bytes += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : JSON.stringify(part).length
-  return bytes
-}
-
 function isLive(row: TaskRow): row is LiveRow {
   return row.snapshot !== undefined
 }
@@ -275,14 +267,14 @@ function logEvent(task: LoggedTask, event: TaskEvent): void {
   applyEvent(task, event)
 }
 
-/** Estimated size of a task. Text and bytes count by length, so that only data parts are serialized. */
+/** Estimated size of a task. */
 export function taskSizeOf(task: LoggedTask): TaskSize {
   const { taskId, context, log } = task
   let bytes = 0
-  for (const { parts } of task.said) bytes += bytesOf(parts)
+  for (const { parts } of task.said) bytes += FRAME_BYTES + jsonBytes(parts)
   for (const { update } of log)
-    bytes += 'artifactUpdate' in update ? bytesOf(update.artifactUpdate.artifact.parts) : FRAME_BYTES
-  const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + JSON.stringify({ value }).length, 0)
+    bytes += FRAME_BYTES + ('artifactUpdate' in update ? jsonBytes(update.artifactUpdate.artifact.parts) : 0)
+  const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + jsonBytes(value), 0)
   return { taskId, bytes, journalBytes }
 }
 

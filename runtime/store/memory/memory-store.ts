@@ -63,8 +63,9 @@ export function memoryStore(): Store {
         let left = bytes
         const tasks = context?.live.map(({ snapshot, ...others }) => {
           const row = { ...others, statusTime: contexts.task(key, others.taskId)?.status.timestamp ?? '' }
-          if (snapshot.length > left) return { ...row, snapshotBytes: snapshot.length }
-          left -= snapshot.length
+          const snapshotBytes = Buffer.byteLength(snapshot)
+          if (snapshotBytes > left) return { ...row, snapshotBytes }
+          left -= snapshotBytes
           return { ...row, snapshot }
         })
         return context && tasks && { commit: context.commit, snapshot: context.snapshot, tasks }

@@ -185,7 +185,7 @@ await t.test('a story lights its charts, and says where they come from', t => {
   ]
   const html = storyHtml({ agent: 'A & B', task, events, work: charts[0], charts }, redactValue)
   t.match(html, 'data-state="task.completed" data-at="7"', 'the last of eight moments')
-  t.match(html, 'data-state="task.active" data-at="1 2 3 4 5 6 v7"')
+  t.match(html, 'data-state="task.active" data-at="0 1 2 3 4 5 6 v7"')
   t.match(html, 'data-transition="task.active.submitted on task.start to started" data-at="t2 v3 v4 v5 v6 v7"')
   t.match(html, '<g class="transition" data-transition="other"/>')
   t.match(html, /\[data-at~="7"\]\{--lit:var\(--active\)/, 'what is lit at last is lit without a slider')

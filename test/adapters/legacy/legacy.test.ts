@@ -26,6 +26,7 @@ import {
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { WebhookPost } from '../../../runtime/ports/webhook-sender.ts'
 import type { Store } from '../../../runtime/store/store.ts'
+import { largeGenerations } from '../../fixtures/protocol/bad-input.ts'
 import { callDialect, streamDialect } from '../../fixtures/servers/dialect-calls.ts'
 import {
   collect,
@@ -379,6 +380,14 @@ await t.test('principal, tenant, extensions, conditions and signal reach the run
     code: 'TaskGenerationMismatch',
     metadata: { taskId: id, expectedGeneration: '1', currentGeneration: '4' }
   })
+  for (const { text: ifGenerationMatch, isGeneration } of largeGenerations)
+    t.match(
+      await refusal(call(dialect, 'tasks/cancel', { id }, { ...extended, conditions: { ifGenerationMatch } })),
+      isGeneration
+        ? { code: 'TaskGenerationMismatch', metadata: { expectedGeneration: ifGenerationMatch } }
+        : { code: 'InvalidParams', message: /ifGenerationMatch must be a whole number from 0/ },
+      ifGenerationMatch
+    )
 
   const given = new AbortController()
   const watched = stream(dialect, 'tasks/resubscribe', { id }, { ...ann, signal: given.signal })

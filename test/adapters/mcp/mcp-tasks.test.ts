@@ -351,6 +351,7 @@ await t.test('artifacts are content and resources: text, data, images, files, an
       emit(artifact({ name: 'picture', parts: [file(new Uint8Array([1, 2]), { mediaType: 'image/png' })] }))
       emit(artifact({ name: 'csv', parts: [file(new TextEncoder().encode('a,b'), { mediaType: 'text/csv' })] }))
       emit(artifact({ name: 'zip', parts: [{ raw: 'AQI=' }] }))
+      emit(artifact({ name: 'book', parts: [{ text: '語'.repeat(350_000) }] }))
       emit(artifact({ name: 'film', description: 'Long.', parts: [{ raw: large, mediaType: 'video/mp4' }] }))
     }
   })
@@ -370,8 +371,9 @@ await t.test('artifacts are content and resources: text, data, images, files, an
     { type: 'image', data: 'AQI=', mimeType: 'image/png' },
     { type: 'resource', resource: { uri: uriOf('csv'), text: 'a,b', mimeType: 'text/csv' } },
     { type: 'resource', resource: { blob: 'AQI=', mimeType: 'application/octet-stream' } },
+    { type: 'resource_link', uri: uriOf('book'), name: 'book', mimeType: 'text/plain' },
     { type: 'resource_link', uri: uriOf('film'), name: 'film', description: 'Long.', mimeType: 'video/mp4' },
-    { type: 'text', text: /artifacts: note, mix, picture, csv, zip, film$/ }
+    { type: 'text', text: /artifacts: note, mix, picture, csv, zip, book, film$/ }
   ])
   t.match((await peer.rpc('resources/read', { uri: uriOf('film') })).result, {
     ttlMs: 0,

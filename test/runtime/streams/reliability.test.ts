@@ -104,7 +104,7 @@ await t.test('a subscription with a cursor', async t => {
     for (const afterGeneration of [-1, 0.5, NaN]) {
       t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration })))), {
         code: 'InvalidParams',
-        message: /afterGeneration must be a generation/
+        message: /afterGeneration must be a whole number from 0/
       })
     }
   })

@@ -7,8 +7,8 @@ import { currentAddress, currentHeaders, type PlacedOptions } from '../../option
 import { jsonRpcErrorIn, passingError } from '../body.ts'
 import { waitUntilOpen, type ClientSocket } from './client-socket.ts'
 
-/** The maximum length of a refused handshake's body that is read. */
-const REFUSAL_BYTES = 16 * 1024
+/** The most characters that are read of a refused handshake's body. */
+const LONGEST_REFUSAL = 16 * 1024
 
 /**
  * Opens a WebSocket of `ws`, which sends headers. Rejects if the agent is unreachable, and when the signal aborts.
@@ -62,7 +62,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   try {
     for await (const chunk of response.setEncoding('utf8')) {
       text += chunk
-      if (text.length > REFUSAL_BYTES) break
+      if (text.length > LONGEST_REFUSAL) break
     }
   } catch {
     // The status alone is enough.

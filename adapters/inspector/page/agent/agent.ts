@@ -2,8 +2,8 @@ import { effect, signal } from '@preact/signals'
 import type { AgentClient } from '../../../client/agent-client.ts'
 import { connect, type LinkState } from '../../../client/connect.ts'
 import { hello } from '../feed/feed.ts'
-import { errorText } from '../frame/wording.ts'
-import { agentUrl } from '../page-settings.ts'
+import { agentUrl } from '../page.ts'
+import { errorText } from '../wording.ts'
 
 /** The client of the agent, once connected. */
 export const agent = signal<AgentClient | undefined>(undefined)

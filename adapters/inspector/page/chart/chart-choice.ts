@@ -5,7 +5,7 @@ import { log, shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
 import { actors, steps } from '../feed/known.ts'
 import { taskId } from '../selection.ts'
-import { isNewest, stepsUntilThen } from '../time/generation.ts'
+import { isNewest, stepsUntilThen } from '../time-bar.tsx'
 import { namesIn } from './chart-picture.tsx'
 
 /** A chart to show, with the actor that runs it, if any. */

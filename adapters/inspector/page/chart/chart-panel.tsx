@@ -2,10 +2,10 @@ import { computed } from '@preact/signals'
 import { stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
 import { hello } from '../feed/feed.ts'
 import { missedSteps } from '../feed/known.ts'
-import { copyText } from '../frame/copy-id.tsx'
-import { eventText } from '../frame/wording.ts'
+import { copyText } from '../parts.tsx'
 import { taskId } from '../selection.ts'
-import { isNewest } from '../time/generation.ts'
+import { isNewest } from '../time-bar.tsx'
+import { eventText } from '../wording.ts'
 import {
   choice,
   chosenKey,

@@ -1,5 +1,5 @@
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
-import { jsonText } from '../frame/wording.ts'
+import { jsonText } from '../wording.ts'
 
 /** The maximum number of rows and columns of a table. */
 const MOST_ROWS = 200

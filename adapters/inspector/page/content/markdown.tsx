@@ -2,7 +2,6 @@ import { lexer, type Token, type Tokens } from 'marked'
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { isWeb } from '../../story/story-parts.ts'
-import { decodedText } from './safe-text.ts'
 
 /** The longest text that is read as Markdown, in characters. */
 const LONGEST = 30_000
@@ -161,7 +160,7 @@ function Inline({ token, depth }: { readonly token: Token; readonly depth: numbe
 }
 
 /** A link to the web; any other URL stays text. */
-export function WebLink({
+function WebLink({
   url,
   raw,
   children
@@ -176,5 +175,18 @@ export function WebLink({
     </a>
   ) : (
     <>{raw}</>
+  )
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' }
+
+/** Text with its few named and numeric HTML entities as characters. */
+function decodedText(text: string): string {
+  return text.replaceAll(
+    /&(?:(amp|lt|gt|quot|apos|nbsp)|#(\d{1,6}));/g,
+    (whole, name: string | undefined, code: string | undefined) => {
+      if (name !== undefined) return ENTITIES[name] ?? whole
+      return Number(code) > 31 && Number(code) < 0xd800 ? String.fromCharCode(Number(code)) : whole
+    }
   )
 }

@@ -1,12 +1,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Artifact, Message, Part } from '../../../../machines/protocol/objects.ts'
 import { isWeb, PICTURES } from '../../story/story-parts.ts'
-import { CopyId } from '../frame/copy-id.tsx'
-import { jsonText, sizeText } from '../frame/wording.ts'
+import { CopyId } from '../parts.tsx'
+import { jsonText, sizeText } from '../wording.ts'
 import { DataView, TableView } from './data-view.tsx'
 import { Markdown } from './markdown.tsx'
-import { csvRows, textKind, type TextKind } from './safe-text.ts'
-import { contentsOf, type Content } from './whole-parts.ts'
 
 /** The maximum number of rows of a shown table. */
 const MOST_ROWS = 200
@@ -15,7 +13,7 @@ const MOST_ROWS = 200
 const LONGEST_TEXT = 100_000
 
 /** Parts by their type: text, pictures, JSON, links, files to save. Never as HTML. */
-export function PartsView({ parts }: { readonly parts: readonly Part[] }) {
+function PartsView({ parts }: { readonly parts: readonly Part[] }) {
   return (
     <div class="parts">
       {contentsOf(parts).map((content, i) => (
@@ -201,4 +199,102 @@ export function ArtifactView({ artifact: { artifactId, name, description, parts 
       {shown}
     </article>
   )
+}
+
+/** A complete content of a message or an artifact. */
+type Content =
+  | { readonly kind: 'text'; readonly text: string; readonly name: string; readonly mediaType: string }
+  | { readonly kind: 'data'; readonly data: unknown }
+  | { readonly kind: 'url'; readonly url: string; readonly name: string; readonly mediaType: string }
+  | {
+      readonly kind: 'bytes'
+      readonly bytes: Uint8Array<ArrayBuffer>
+      readonly name: string
+      readonly mediaType: string
+    }
+
+/** The contents of parts: consecutive texts are joined, and so are chunks of one file. */
+function contentsOf(parts: readonly Part[]): Content[] {
+  const groups: Part[][] = []
+  for (const part of parts) {
+    const last = groups.at(-1)
+    if (last?.[0] && goesOn(last[0], part)) last.push(part)
+    else groups.push([part])
+  }
+  return groups.map(contentOf)
+}
+
+function goesOn(first: Part, next: Part): boolean {
+  if (first.filename !== next.filename || first.mediaType !== next.mediaType) return false
+  return ('text' in first && 'text' in next) || ('raw' in first && 'raw' in next && first.filename !== undefined)
+}
+
+function contentOf(parts: Part[]): Content {
+  const [first] = parts as [Part]
+  const named = { name: first.filename ?? '', mediaType: first.mediaType ?? '' }
+  if ('text' in first)
+    return { kind: 'text', ...named, text: parts.map(part => ('text' in part ? part.text : '')).join('') }
+  if ('data' in first) return { kind: 'data', data: first.data }
+  if ('url' in first) return { kind: 'url', ...named, url: first.url }
+  const pieces = parts.map(part => ('raw' in part ? bytesOf(part.raw) : new Uint8Array()))
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
+  }
+  return { kind: 'bytes', ...named, bytes }
+}
+
+function bytesOf(base64: string): Uint8Array {
+  return Uint8Array.from(atob(base64.replaceAll('-', '+').replaceAll('_', '/')), char => char.charCodeAt(0))
+}
+
+/** The kinds of texts and files, each of which is shown in its own way. */
+type TextKind = 'markdown' | 'csv' | 'json' | 'svg' | 'plain' | 'code'
+
+const BY_TYPE: ReadonlyMap<string, TextKind> = new Map([
+  ['text/markdown', 'markdown'],
+  ['text/csv', 'csv'],
+  ['text/tab-separated-values', 'csv'],
+  ['application/json', 'json'],
+  ['image/svg+xml', 'svg'],
+  ['text/plain', 'plain']
+])
+
+const BY_ENDING: ReadonlyMap<string, TextKind> = new Map([
+  ['md', 'markdown'],
+  ['markdown', 'markdown'],
+  ['csv', 'csv'],
+  ['tsv', 'csv'],
+  ['json', 'json'],
+  ['svg', 'svg'],
+  ['txt', 'plain']
+])
+
+/** The kind of a text, by its media type, else by the ending of its name. Text with neither is Markdown. */
+function textKind(mediaType: string, name: string): TextKind {
+  const type = mediaType.split(';')[0]?.trim().toLowerCase() ?? ''
+  const byType = BY_TYPE.get(type)
+  const ending = /\.(\w+)$/.exec(name)?.[1]?.toLowerCase() ?? ''
+  if (byType && (byType !== 'plain' || ending === '')) return byType
+  if (type !== '' && byType === undefined) return 'code'
+  return BY_ENDING.get(ending) ?? (ending === '' ? 'markdown' : 'code')
+}
+
+/** The rows and cells of a CSV text, at most `most` rows; `undefined` if they are no table. */
+function csvRows(text: string, separator: string, most: number): string[][] | undefined {
+  const rows: string[][] = [[]]
+  const cell = new RegExp(
+    String.raw`(?:"((?:[^"]|"")*)"|([^"${separator}\r\n][^${separator}\r\n]*|))(${separator}|\r?\n|$)`,
+    'gy'
+  )
+  for (let match = cell.exec(text); match && rows.length <= most; match = cell.exec(text)) {
+    const [, quoted, bare = '', end] = match
+    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? bare)
+    if (cell.lastIndex >= text.length) break
+    if (end !== separator) rows.push([])
+  }
+  const full = rows.filter(row => row.length > 1 || row[0] !== '')
+  return full.length > 1 && full.every(row => row.length > 1) ? full.slice(0, most) : undefined
 }

@@ -1,4 +1,7 @@
 import { batch, effect, signal } from '@preact/signals'
+import { systemClock } from '../../../../runtime/ports/clock.ts'
+import { onMessageEvent } from '../../../../runtime/primitives/event-loop.ts'
+import { BackOff } from '../../../client/retries/transport-state.ts'
 import type {
   Authorized,
   DrawnChart,
@@ -10,12 +13,8 @@ import type {
   RecordedExample
 } from '../../feed.ts'
 import type { ChartCoverage, Proving, TestProgress } from '../../test-result.ts'
-import { onNextFrame } from '../frame/next-frame.ts'
-import { setClock } from '../frame/time.ts'
-import { feedUrl } from '../page-settings.ts'
+import { feedUrl, onNextFrame, setClock } from '../page.ts'
 import { contextId } from '../selection.ts'
-import { FeedSocket, type FeedState } from './feed-socket.ts'
-import { noteContexts, noteTalk } from './known-contexts.ts'
 import {
   forgetFrames,
   forgetWatched,
@@ -23,8 +22,10 @@ import {
   missedSteps,
   missedTasks,
   noteActors,
+  noteContexts,
   noteFrames,
   noteSteps,
+  noteTalk,
   noteTasks,
   steps
 } from './known.ts'
@@ -69,8 +70,10 @@ export const crashes = signal<ReadonlyMap<string, string>>(new Map())
 export const wantsFrames = signal(false)
 
 let waiting: FromHub[] = []
+
 /** Whether the next message replaces everything known. */
 const next = { tasksAreAll: false, contextsAreAll: false, talkIsAll: false, actorsAreAll: false }
+
 let socket: FeedSocket | undefined
 
 const takeAll = onNextFrame(() => {
@@ -203,4 +206,47 @@ function greet(frame: Hello): void {
   }
   watch(contextId.peek(), frame.instance)
   if (wantsFrames.peek()) socket?.send({ type: 'frames', on: true })
+}
+
+/** The state of the feed: being opened, open, or lost and about to be retried. */
+type FeedState = 'connecting' | 'open' | 'lost'
+
+/** Receives the feed's messages and states. */
+interface FeedUser {
+  received(frame: FromHub): void
+  entered(state: FeedState): void
+}
+
+/** The socket of the feed, reopened whenever it is lost. */
+class FeedSocket {
+  readonly #url: string
+  readonly #user: FeedUser
+  readonly #backOff = new BackOff({ clock: systemClock, random: Math.random, giveUpAfterMs: Infinity })
+  #socket: WebSocket | undefined
+
+  constructor(url: string, user: FeedUser) {
+    this.#url = url
+    this.#user = user
+    this.#open()
+  }
+
+  /** Sends a request if the feed is open. After a loss, the user repeats its requests on `hello`. */
+  send(frame: FromPage): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame))
+  }
+
+  #open(): void {
+    const socket = new WebSocket(this.#url)
+    this.#socket = socket
+    socket.addEventListener('open', () => this.#user.entered('open'))
+    const receive = ({ data }: { readonly data: unknown }) => {
+      this.#backOff.reset()
+      this.#user.received(JSON.parse(String(data)) as FromHub)
+    }
+    onMessageEvent(socket, receive, error => console.error(error))
+    socket.addEventListener('close', () => {
+      this.#user.entered('lost')
+      setTimeout(() => this.#open(), this.#backOff.next())
+    })
+  }
 }

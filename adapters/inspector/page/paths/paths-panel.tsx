@@ -1,14 +1,14 @@
-import { computed } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { ChartPath } from '../../story/chart-path.ts'
+import type { FailedWalk } from '../../test-result.ts'
 import { ChartLegend, pathMarks } from '../chart/chart-panel.tsx'
-import { ChartPicture, namesIn, type ChartMarks } from '../chart/chart-picture.tsx'
-import { askHub, coverage, hello, testing } from '../feed/feed.ts'
-import { Paste } from '../frame/paste.tsx'
-import { agoText, nowMs } from '../frame/time.ts'
-import { countText } from '../frame/wording.ts'
-import { chosenWalk, failedPath, FailedWalks } from './failed-walks.tsx'
-import { ProofPanel } from './proof-panel.tsx'
-import { ShownChoice, shownInPaths } from './shown-choice.tsx'
-import { TaskHeat } from './task-heat.tsx'
+import { type ChartMarks, ChartPicture, namesIn } from '../chart/chart-picture.tsx'
+import { askHub, coverage, heat, hello, testing } from '../feed/feed.ts'
+import { nowMs } from '../page.ts'
+import { Paste } from '../parts.tsx'
+import { agoText, countText } from '../wording.ts'
+import { ProofPanel, ShownChoice, shownInPaths, walkedPath, WalkView } from './proof-panel.tsx'
 
 const chart = computed(() => hello.value?.charts.find(({ id }) => id === 'work'))
 
@@ -122,5 +122,184 @@ function RunTests({ label }: { readonly label: string }) {
         </pre>
       )}
     </span>
+  )
+}
+
+const failedWalks = computed(() => coverage.value?.failed ?? [])
+
+/** The failed walk that was opened, by driver and name. */
+const openedWalk = signal<string | undefined>(undefined)
+
+/** The failed walk that is shown. */
+const chosenWalk = computed(() => failedWalks.value.find(walk => keyOf(walk) === openedWalk.value))
+
+/** The path of a walk through the chart, up to the step that failed. */
+function failedPath({ steps, at }: FailedWalk): ChartPath {
+  return walkedPath(steps.slice(0, at + 1))
+}
+
+/** The failed walks: a list, or one with its steps. */
+function FailedWalks() {
+  if (failedWalks.value.length === 0) return null
+  if (chosenWalk.value) return <FailedWalkView walk={chosenWalk.value} />
+  return (
+    <section class="missing" aria-label="Failed walks" tabIndex={0}>
+      <p>Choose a failed walk to see it in the chart:</p>
+      <ul>
+        {failedWalks.value.map(walk => (
+          <li key={keyOf(walk)}>
+            <button type="button" class="plain" title={walk.name} onClick={() => (openedWalk.value = keyOf(walk))}>
+              <b>{walk.driver}</b>: {walk.name}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function FailedWalkView({ walk: { name, driver, steps, at, message, alone } }: { readonly walk: FailedWalk }) {
+  return (
+    <WalkView
+      label="A failed walk"
+      title={
+        <>
+          <b>{driver}</b>: {name}
+        </>
+      }
+      back={() => (openedWalk.value = undefined)}
+      alone={alone}
+      after={<pre class="part-data">{message}</pre>}
+    >
+      {steps.map(({ move }, i) => (
+        <li key={i} class={i === at ? 'wrong' : i > at ? 'quiet' : ''} aria-current={i === at ? 'step' : undefined}>
+          {move}
+          {i === at && <b> failed</b>}
+        </li>
+      ))}
+    </WalkView>
+  )
+}
+
+function keyOf({ driver, name }: FailedWalk): string {
+  return `${driver}: ${name}`
+}
+
+/** The interval at which the counts are requested while they are shown. */
+const ASK_MS = 2000
+
+/** The number of widths of a line. */
+const WIDTHS = 4
+
+/** The id of the chosen chart; by default, the work is shown. */
+const heatChartId = signal('work')
+
+/** The shown chart, with the counts of its transitions. */
+const shownHeat = computed(() => {
+  const charts = heat.value?.charts ?? []
+  const counts = charts.find(({ chart }) => chart === heatChartId.value) ?? charts[0]
+  const drawn = hello.value?.charts.find(({ id }) => id === counts?.chart)
+  return counts && drawn && { drawn, transitions: counts.transitions }
+})
+
+const heatMarks = computed<ChartMarks>(() => {
+  const { transitions = [] } = shownHeat.value ?? {}
+  const most = Math.max(...transitions.map(({ count }) => count))
+  const counts = new Map(transitions.map(({ name, count }) => [name, count]))
+  return { states: () => [], transitions: name => marksOf(counts.get(name), most) }
+})
+
+/** The wider, the more often; widths grow with the logarithm of the count. */
+function marksOf(count: number | undefined, most: number): string[] {
+  if (count === undefined) return []
+  return count === 0 ? ['untaken'] : ['taken', `heat-${Math.ceil((WIDTHS * Math.log(count + 1)) / Math.log(most + 1))}`]
+}
+
+/** How often real tasks took each transition of the author's charts. Requests it only while it is shown. */
+function TaskHeat() {
+  useEffect(() => {
+    const ask = () => document.visibilityState === 'visible' && askHub({ type: 'heat' })
+    ask()
+    const timer = setInterval(ask, ASK_MS)
+    return () => clearInterval(timer)
+  }, [])
+  if (!shownHeat.value) {
+    const { error } = heat.value ?? {}
+    return (
+      <div class="panel">
+        <div class="tools">
+          <ShownChoice />
+        </div>
+        <p class="empty">
+          {error === undefined ? (
+            'Reading the counts…'
+          ) : (
+            <span class="wrong" role="alert">
+              {error}
+            </span>
+          )}
+        </p>
+      </div>
+    )
+  }
+  const { drawn, transitions } = shownHeat.value
+  const taken = transitions.filter(({ count }) => count > 0).length
+  return (
+    <div class="panel heat-panel">
+      <div class="tools">
+        <ShownChoice />
+        <HeatChartChoice />
+        <b>{`Tasks took ${taken} of ${countText(transitions.length, 'transition')}`}</b>
+        <span class="quiet">Counts are stored once a second: a kill may lose the last second.</span>
+        <span class="tools-gap" />
+        <span class="legend" role="group" aria-label="Lines">
+          <span>
+            <i class="stroke stroke-untaken" /> never
+          </span>
+          <span>
+            <i class="stroke stroke-rare" /> seldom
+          </span>
+          <span>
+            <i class="stroke stroke-often" /> often
+          </span>
+        </span>
+      </div>
+      <ChartPicture label={`${drawn.title}, what tasks took`} svg={drawn.svg} marks={heatMarks.value} />
+      <Transitions />
+    </div>
+  )
+}
+
+function HeatChartChoice() {
+  const { charts = [] } = heat.value ?? {}
+  if (charts.length < 2) return null
+  return (
+    <label>
+      <span class="quiet">Chart</span>
+      <select value={shownHeat.value?.drawn.id} onChange={event => (heatChartId.value = event.currentTarget.value)}>
+        {charts.map(({ chart }) => (
+          <option key={chart} value={chart}>
+            {hello.value?.charts.find(({ id }) => id === chart)?.title}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+/** The transitions with their counts: those that no task took, then the most frequent first. */
+function Transitions() {
+  const { drawn, transitions = [] } = shownHeat.value ?? {}
+  const reached = drawn?.id === 'work' ? coverage.value?.reached.transitions : undefined
+  const sorted = transitions.toSorted((a, b) => Number(a.count > 0) - Number(b.count > 0) || b.count - a.count)
+  return (
+    <ul class="missing" aria-label="Transitions" tabIndex={0}>
+      {sorted.map(({ name, count }) => (
+        <li key={name}>
+          <b class={count === 0 ? 'wrong' : ''}>{count === 0 ? 'never' : `${count.toLocaleString('en')} ×`}</b> {name}
+          {reached?.includes(name) === false && <span class="quiet"> no test takes it</span>}
+        </li>
+      ))}
+    </ul>
   )
 }

@@ -1,12 +1,13 @@
 import { computed, signal } from '@preact/signals'
-import type { ShownVerdict, ShownWalk } from '../../test-result.ts'
+import type { ComponentChildren } from 'preact'
+import { type ChartPath, chartPathOf } from '../../story/chart-path.ts'
+import type { ShownVerdict, ShownWalk, TestedStep } from '../../test-result.ts'
 import { ChartLegend, pathMarks } from '../chart/chart-panel.tsx'
-import { ChartPicture, type ChartMarks } from '../chart/chart-picture.tsx'
+import { type ChartMarks, ChartPicture } from '../chart/chart-picture.tsx'
 import { askHub, hello, proving } from '../feed/feed.ts'
-import { Paste } from '../frame/paste.tsx'
-import { agoText, nowMs } from '../frame/time.ts'
-import { ShownChoice } from './shown-choice.tsx'
-import { walkedPath, WalkView } from './walk-view.tsx'
+import { nowMs } from '../page.ts'
+import { Paste } from '../parts.tsx'
+import { agoText } from '../wording.ts'
 
 const proof = computed(() => proving.value?.proof)
 
@@ -151,5 +152,81 @@ function Prove({ label }: { readonly label: string }) {
         </pre>
       )}
     </span>
+  )
+}
+
+/** The path of steps through the chart. */
+export function walkedPath(steps: readonly TestedStep[]): ChartPath {
+  return chartPathOf(
+    steps.map(({ move, states, transitions }, n) => ({
+      n,
+      atMs: 0,
+      kind: 'microstep',
+      to: '',
+      event: { type: move },
+      states,
+      transitions
+    }))
+  )
+}
+
+interface WalkShown {
+  /** The name of the part, for assistive technology. */
+  readonly label: string
+  readonly title: ComponentChildren
+  readonly back: () => void
+  /** The command that runs it alone. */
+  readonly alone: string
+  /** Its steps, as items of a list, and what follows them. */
+  readonly children: ComponentChildren
+  readonly after?: ComponentChildren
+}
+
+/** A walk with its steps, its way back to all of them, and its command. */
+export function WalkView({ label, title, back, alone, children, after }: WalkShown) {
+  return (
+    <section class="missing walk" aria-label={label} tabIndex={0}>
+      <header>
+        <button type="button" onClick={back}>
+          ← All
+        </button>{' '}
+        {title}
+      </header>
+      <ol>{children}</ol>
+      {after}
+      <Paste line={alone} />
+    </section>
+  )
+}
+
+/** What Paths can show, with its words. */
+const CHOICES = { tests: 'what tests reach', proof: 'what is proved', tasks: 'what tasks took' } as const
+
+const wanted = signal<keyof typeof CHOICES>('tests')
+
+/** What Paths shows: tasks only if the hub counts what they take. */
+export const shownInPaths = computed(() =>
+  wanted.value === 'tasks' && hello.value?.counts !== true ? 'tests' : wanted.value
+)
+
+/** The choice of what Paths shows. */
+export function ShownChoice() {
+  const names = (Object.keys(CHOICES) as (keyof typeof CHOICES)[]).filter(
+    name => name !== 'tasks' || hello.value?.counts
+  )
+  return (
+    <label>
+      <span class="quiet">Show</span>
+      <select
+        value={shownInPaths.value}
+        onChange={event => (wanted.value = event.currentTarget.value as keyof typeof CHOICES)}
+      >
+        {names.map(name => (
+          <option key={name} value={name}>
+            {CHOICES[name]}
+          </option>
+        ))}
+      </select>
+    </label>
   )
 }

@@ -5,11 +5,10 @@ import type { ActorStep } from '../../feed.ts'
 import { eventWords, partsText, statusMessageText } from '../../story/chart-path.ts'
 import { logs, shownTaskId } from '../agent/task-log.ts'
 import { hello } from '../feed/feed.ts'
-import { talk } from '../feed/known-contexts.ts'
-import { steps } from '../feed/known.ts'
-import { spanText } from '../frame/time.ts'
+import { steps, talk } from '../feed/known.ts'
 import { conversation } from '../talk/conversation.ts'
-import { generation, goTo, isNewest } from '../time/generation.ts'
+import { generation, goTo, isNewest } from '../time-bar.tsx'
+import { spanText } from '../wording.ts'
 
 /** One point of a run: a message, words, a question, a step, a result, or an end. */
 interface RunPoint {

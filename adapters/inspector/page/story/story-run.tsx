@@ -6,11 +6,10 @@ import { chartNames, choices, pathOfChoice, workChoice } from '../chart/chart-ch
 import { ChartLegend, pathMarks } from '../chart/chart-panel.tsx'
 import { ChartPicture } from '../chart/chart-picture.tsx'
 import { hello } from '../feed/feed.ts'
-import { contextChanges, contexts } from '../feed/known-contexts.ts'
-import { areActorsKnown } from '../feed/known.ts'
-import { nowMs } from '../frame/time.ts'
+import { areActorsKnown, contextChanges, contexts } from '../feed/known.ts'
+import { nowMs } from '../page.ts'
 import { contextId } from '../selection.ts'
-import { isNewest, taskThen } from '../time/generation.ts'
+import { isNewest, taskThen } from '../time-bar.tsx'
 import { RunSteps } from './run-steps.tsx'
 
 /** The offer that stands in the chosen context now, unless an open task or an earlier moment is shown. */

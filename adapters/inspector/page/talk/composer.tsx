@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Part } from '../../../../machines/protocol/objects.ts'
-import { sizeText } from '../frame/wording.ts'
+import { sizeText } from '../wording.ts'
 import { isSending, sendError, sendParts, type Destination } from './sending.ts'
 
 const text = signal('')

@@ -5,8 +5,7 @@ import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../../
 import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { WatchedMessage } from '../../feed.ts'
-import { lastGeneration, taskAt } from '../agent/task-events.ts'
-import type { TaskLog } from '../agent/task-log.ts'
+import { lastGeneration, taskAt, type TaskLog } from '../agent/task-log.ts'
 
 /** A piece of the conversation. */
 export type TalkItem =

@@ -4,7 +4,7 @@ import type { Message, Part, TaskStatus } from '../../../../machines/protocol/ob
 import { answerSchemaOf } from '../../../client/messages.ts'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { jsonText } from '../frame/wording.ts'
+import { jsonText } from '../wording.ts'
 import { SchemaField } from './schema-field.tsx'
 import { fieldOf, startOf } from './schema-fields.ts'
 import { formValue } from './schema-values.ts'

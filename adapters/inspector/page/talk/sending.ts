@@ -4,9 +4,9 @@ import type { Message, Part } from '../../../../machines/protocol/objects.ts'
 import { nameQuestion } from '../../../client/messages.ts'
 import { agent } from '../agent/agent.ts'
 import { askHub, authorized } from '../feed/feed.ts'
-import { hubNow } from '../frame/time.ts'
-import { errorText } from '../frame/wording.ts'
+import { hubNow } from '../page.ts'
 import { choose, contextId, phoneView } from '../selection.ts'
+import { errorText } from '../wording.ts'
 import type { Spoken } from './conversation.ts'
 
 /** The maximum number of kept messages. */

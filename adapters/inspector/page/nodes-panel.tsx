@@ -1,9 +1,9 @@
 import { useEffect } from 'preact/hooks'
-import type { SeenNodes, SeenShard } from '../../nodes-seen.ts'
-import { askHub, nodes } from '../feed/feed.ts'
-import { agoText, nowMs, spanText, timeText } from '../frame/time.ts'
-import { countText, shortId } from '../frame/wording.ts'
-import { taskId } from '../selection.ts'
+import type { SeenNodes, SeenShard } from '../nodes-seen.ts'
+import { askHub, nodes } from './feed/feed.ts'
+import { nowMs } from './page.ts'
+import { taskId } from './selection.ts'
+import { agoText, countText, shortId, spanText, timeText } from './wording.ts'
 
 /** The interval at which the nodes are requested while they are shown. */
 const ASK_MS = 1000
