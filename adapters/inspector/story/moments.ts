@@ -98,7 +98,7 @@ export function storyMoments(
   steps: readonly LitStep[],
   most: number
 ): readonly StoryMoment[] {
-  const moments: StoryMoment[] = []
+  const moments: (StoryMoment & { readonly lines: StoryLine[] })[] = []
   let taken = 0
   for (const line of lines) {
     const last = moments.at(-1)
@@ -106,8 +106,10 @@ export function storyMoments(
     const from = taken
     while ((steps[taken]?.generation ?? Infinity) <= generation) taken += 1
     const moment = momentAfter(last, line, generation, steps.slice(from, taken))
-    if (last && !isNew(last, moment)) moments.splice(-1, 1, joined([last, moment]))
-    else moments.push(moment)
+    if (last && !isNew(last, moment)) {
+      last.lines.push(line)
+      moments.splice(-1, 1, { ...moment, lines: last.lines, steps: last.steps })
+    } else moments.push(moment)
   }
   const size = Math.ceil(moments.length / most)
   if (size <= 1) return moments
@@ -121,7 +123,7 @@ function momentAfter(
   line: StoryLine,
   generation: number,
   steps: readonly LitStep[]
-): StoryMoment {
+): StoryMoment & { readonly lines: StoryLine[] } {
   const { update } = line.event ?? {}
   const { status, results = [] } = last ?? {}
   const moment = { lines: [line], generation, status, results, steps }

@@ -157,7 +157,10 @@ export function storyStyle(points: readonly number[]): string {
     each(i => `:is(.now,.foot).at${i}`, 'display:block'),
     each(i => `.slider .at${i}`, 'display:flex'),
     each((_, count) => `#p${count - 1} label`, 'border-color:var(--accent);background:var(--accent-soft)'),
-    each((_, count) => (count === 0 ? '.points li' : `#p${count - 1}~li`), 'border-left-style:dashed;color:var(--quiet)'),
+    each(
+      (_, count) => (count === 0 ? '.points li' : `#p${count - 1}~li`),
+      'border-left-style:dashed;color:var(--quiet)'
+    ),
     '.story:has(.radios :checked) .runs [data-at]{',
     UNLIT,
     '}\n',

@@ -45,7 +45,7 @@ const task: Task = {
   ],
   artifacts: [
     { artifactId: 'coffee', name: 'coffee.txt', parts: [{ text: 'a small coffee' }] },
-    { artifactId: 'log', parts: [{ text: 'word '.repeat(20_000) }] }
+    { artifactId: 'log', parts: [{ raw: 'A'.repeat(100_000), mediaType: 'application/pdf' }] }
   ]
 }
 const events = [
@@ -106,7 +106,7 @@ await t.test('the conversation has questions, offers and results where they happ
   t.match(html, '<dt>note</dt><dd>with &lt;b&gt;van&lt;/b&gt;</dd>')
   t.match(html, 'An offer of the agent stands. If the client accepts it, the work begins.')
   t.match(html, 'The client answers: “…”')
-  t.equal(html.split('word '.repeat(15_000)).length, 2, 'a long artifact stands there once')
+  t.equal(html.split('A'.repeat(100_000)).length, 2, 'a long artifact stands there once')
   t.match(html, 'class="run negotiation"')
   t.notMatch(await withChart({ before: before.slice(0, 1), negotiation: '<svg/>' }), 'class="run negotiation"')
 })

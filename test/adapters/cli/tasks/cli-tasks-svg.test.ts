@@ -188,7 +188,7 @@ await t.test('tasks export --svg', async t => {
     const { runtime } = await serve(t, barista, { store: sqliteStore(join(cwd, 'tasks.db')) })
     const { id } = taskIn(await runtime.sendMessage(say('A coffee, please.')))
     const drawn = await runCommand(['tasks', 'export', '--db', 'tasks.db', id, '--svg'], { cwd })
-    t.match(drawn, { code: 0, stdout: /agent: Small or large\? \(inputRequired\)\. The task is input-required\./ })
+    t.match(drawn, { code: 0, stdout: /agent: Small or large\? \(asking\)\. The task is input-required\./ })
   })
 
   await t.test('refuses what it cannot draw', async t => {
