@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { readExample } from '../../../../adapters/inspector/story/recorded-example.ts'
+import { readExample } from '../../../../adapters/inspector/story/story.ts'
 import { violations } from '../../../fixtures/pages/axe.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { startDev } from '../../../fixtures/pages/dev-page.ts'
