@@ -85,4 +85,6 @@ export interface StreamSupport {
   /** Whether the agent streams. `false`: by its card it does not. */
   readonly streams: boolean
   readonly clock: Clock
+  /** The wait between two looks at a task without a stream. Default: it doubles while the task is unchanged. */
+  readonly pollIntervalMs?: number | undefined
 }

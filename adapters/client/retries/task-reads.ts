@@ -29,7 +29,7 @@ const REFUSALS: readonly ErrorCode[] = [
   'InvalidAgentResponse'
 ]
 
-/** The wait between two looks at a task without a stream: it doubles while the task is unchanged. */
+/** The wait between two looks at a task without a stream, unless the caller has chosen one. */
 const FIRST_LOOK_MS = 1000
 const LAST_LOOK_MS = 15_000
 
@@ -132,17 +132,18 @@ async function* looks(
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
   let last = ''
-  let waitMs = FIRST_LOOK_MS
+  const { pollIntervalMs: firstMs = FIRST_LOOK_MS, pollIntervalMs: lastMs = LAST_LOOK_MS } = context
+  let waitMs = firstMs
   const next = async () => {
     await waitUnlessWoken(waitMs, context)
-    waitMs = Math.min(2 * waitMs, LAST_LOOK_MS)
+    waitMs = Math.min(2 * waitMs, lastMs)
     return storedTask(context, progress)
   }
   for (let task: Task | undefined = first; task; task = progress.isAtEnd ? undefined : await next()) {
     const text = JSON.stringify(task)
     if (text === last) continue
     last = text
-    waitMs = FIRST_LOOK_MS
+    waitMs = firstMs
     progress.note({ task })
     yield withoutGeneration({ task })
   }
