@@ -21,8 +21,14 @@ import type { ConditionalParams } from './conditions.ts'
 import { explainRefusal } from './credentials.ts'
 import { CurrentAgent, type OpenAgent, openAgentConnection, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
-import { type ParameterOptions, knownFrom, serviceParametersOf, tenantOf, validAnswer } from './requests.ts'
-import { StreamProgress } from './retries/stream-progress.ts'
+import {
+  type ParameterOptions,
+  knownFrom,
+  serviceParametersOf,
+  StreamProgress,
+  tenantOf,
+  validAnswer
+} from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /**

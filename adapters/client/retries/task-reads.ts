@@ -8,11 +8,18 @@ import {
 } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
+import type { StreamContext } from '../calls.ts'
 import { withoutGeneration } from '../generations.ts'
-import { knownFrom, lastingParameters, taskReferenceOf, tenantOf, validAnswer } from '../requests.ts'
+import {
+  knownFrom,
+  lastingParameters,
+  type StreamProgress,
+  taskReferenceOf,
+  tenantOf,
+  validAnswer
+} from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
 import { delay } from './request-retry.ts'
-import type { StreamContext, StreamProgress } from './stream-progress.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */
 const UNSUPPORTED: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
