@@ -131,7 +131,6 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/client/transports/websocket/client-socket.ts': 'shared by twins',
   'adapters/client/transports/websocket/socket.browser.ts': 'a twin for browsers',
   'adapters/drawing/layout-thread.ts': 'the entry of a thread',
-  'adapters/inspector/page/talk/stay-at-end.ts': 'it is about scrolling alone',
   'adapters/inspector/page/vite.config.ts': 'the configuration of a build',
   'adapters/inspector/page/without-eval.ts': 'the first script of the page',
   'adapters/react/react.d.ts': 'types of an optional peer'

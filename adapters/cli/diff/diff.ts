@@ -19,7 +19,7 @@ import { LiveLine } from '../text/live-line.ts'
 import { jsonLine, plain } from '../text/terminal.ts'
 import { diffHtml, storedDiffHtml } from './diff-html.ts'
 import { diffJson, diffMarkdown, diffText, storedDiffJson, storedDiffMarkdown, storedDiffText } from './diff-text.ts'
-import { withWorktree } from './worktree.ts'
+import { withRevision } from './revision.ts'
 
 /** `taskchart diff`: what a change of an agent means for the tasks that are open. */
 export const diffCommand: Command = {
@@ -46,7 +46,7 @@ older than definitions, have the verdict "not compared" if they are restored. A 
 with the journal of each task, up to where that is: no step and no actor is started, but other code of it runs. You see the word
 at which it differs, with both sides. Nothing is written.
 
-  --since REVISION  compare with the module at a revision of git, in a worktree that has the node_modules of today
+  --since REVISION  compare with the module at a revision of git, in a folder that has the node_modules of today
   --db FILE|URL     compare the open tasks of a file or database of taskchart serve --db
   -o FORMAT         text (the default), json, markdown (for a comment on a pull request), html (needs elkjs): one file with the charts
                     before and now side by side, which needs no network; mermaid, or svg (needs elkjs): the chart of now with
@@ -166,7 +166,7 @@ async function ofTwo(positionals: readonly string[], io: Io): Promise<AgentDiff>
 async function ofRevision(positionals: readonly string[], revision: string, io: Io): Promise<AgentDiff> {
   const [file] = readPositionals(positionals, ['AGENT.ts|js'])
   const now = await loadUnlessStopped(file, io)
-  return withWorktree(now.path, revision, io.signal, async ({ path, commit }) => {
+  return withRevision(now.path, revision, io.signal, async ({ path, commit }) => {
     const diff = diffAgents(await sideOf(path, io), moduleSide(now))
     const note = `${file} at ${revision} (${commit.slice(0, 10)}) with the node_modules of today`
     return { ...diff, compared: [note, ...diff.compared] }
