@@ -52,7 +52,6 @@ export class TaskComparisons {
   /** The digests of what the agent is now for tasks of a version. */
   readonly #digests = new Map<string, string>()
   readonly #drawings = new Map<ChartDiff, Promise<PairDrawings>>()
-  #modules: LocalModules | undefined
 
   readonly #drawPair: typeof drawPair
 
@@ -60,8 +59,11 @@ export class TaskComparisons {
     this.#parts = parts
     this.#drawPair = draw
     const { agent, store, replays, localModules } = parts
-    const modules = localModules && (() => this.#localModules as LocalModules)
-    this.#comparison = new StoredComparison(store, { agent, modules }, { most: MOST_CONFIGURATIONS, replays })
+    this.#comparison = new StoredComparison(
+      store,
+      { agent, modules: localModules },
+      { most: MOST_CONFIGURATIONS, replays }
+    )
   }
 
   /**
@@ -108,14 +110,11 @@ export class TaskComparisons {
     return { diff, version, ...says, details: problem === undefined ? [] : [problem] }
   }
 
-  get #localModules(): LocalModules | undefined {
-    return (this.#modules ??= this.#parts.localModules?.())
-  }
-
   #digestFor(version: string): string {
     const known = this.#digests.get(version)
     if (known !== undefined) return known
-    const digest = textDigest(outlineText(outlineForVersion(this.#parts.agent, version, this.#localModules)))
+    const { agent, localModules } = this.#parts
+    const digest = textDigest(outlineText(outlineForVersion(agent, version, localModules?.())))
     this.#digests.set(version, digest)
     return digest
   }

@@ -1,4 +1,5 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { AnyStateMachine } from 'xstate'
@@ -111,10 +112,10 @@ await t.test('a waiting task is compared with the agent now, where it stands in 
   t.match(await compare({ version: '2', work: order('asking'), renamed: { states: { choosing: 'asking' } } }), {
     charts: [{ stands: { before: ['order', 'order.choosing'], now: ['order', 'order.asking'] } }, {}]
   })
-  t.match(
-    await compare({ version: '2', work: order('asking'), deadlineMs: 5000, earlier: { '1': order() } } as never),
-    { isKept: true, verdict: 'otherwise' }
-  )
+  t.match(await compare({ version: '2', work: order('asking'), deadlineMs: 5000, earlier: { '1': order() } }), {
+    isKept: true,
+    verdict: 'otherwise'
+  })
 })
 
 await t.test('a task that has gone on, or has ended, has the chart with which it was opened', async t => {
@@ -242,8 +243,12 @@ async function deploys(t: Test, store: Store) {
 await t.test('a deploy over a store in memory', t => deploys(t, memoryStore()))
 
 await t.test('a deploy over a SQLite file', { skip: NO_SQLITE }, async t => {
-  const store = sqliteStore(join(mkdtempSync(join(t.testdir({}), 'db-')), 'tasks.db'))
-  t.teardown(() => store.close())
+  const folder = mkdtempSync(join(tmpdir(), 'taskchart-compared-'))
+  const store = sqliteStore(join(folder, 'tasks.db'))
+  t.teardown(async () => {
+    await store.close()
+    rmSync(folder, { recursive: true })
+  })
   await deploys(t, store)
 })
 
