@@ -111,7 +111,7 @@ Of export:
                   steps, charts, and of the owner
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
                   part if the exit code is not 0
-  --html          the story of one task as a page that needs no network: the conversation beside the lit chart, with a
+  --html          the story of one task as a page that needs no network: the messages beside the lit chart, with a
                   slider, and its artifacts. Secrets are left out as in logs. It needs elkjs
   --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
                   state, and what client and agent say. Secrets are left out as in logs. It needs elkjs
