@@ -218,7 +218,9 @@ function timeOf({ update }: TaskEvent): number {
 /** To whom words about a task are: to its client, or to anyone who reads about it later. */
 export type Reader = 'client' | 'anyone'
 
-/** What a task does and what it waits for, or how it ended. `words`: of its status. `results`: names of its artifacts. */
+/**
+ * What a task does and what it waits for, or how it ended. `words`: of its status. `results`: names of its artifacts.
+ */
 export function statusWords(
   { state }: Pick<TaskStatus, 'state'>,
   words: string,
