@@ -20,6 +20,7 @@ import { runtimeClosing } from './contexts/errors.ts'
 import { NewerTasks } from './contexts/newer-tasks.ts'
 import { Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
+import type { LocalModules } from './definitions/agent-outline.ts'
 import { DefinitionWriter } from './definitions/definition-writer.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { Admission } from './operations/admission.ts'
@@ -128,7 +129,11 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     agent.earlier && store.countVersions
       ? new EarlierTasks({ agent, countVersions: store.countVersions.bind(store), clock, logger })
       : undefined
-  const definitions = new DefinitionWriter({ agent, store, clock, logger, modules: options.localModules })
+  // The files may change while the agent runs, so they are read once.
+  let modules: LocalModules | undefined
+  const { localModules: readModules } = options
+  const localModules = readModules && (() => (modules ??= readModules()))
+  const definitions = new DefinitionWriter({ agent, store, clock, logger, modules: localModules })
   const contexts = new ContextRegistry({
     state,
     store,
@@ -279,7 +284,6 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     observe: observer => {
       const stop = observers.add(observer)
       for (const live of contexts.live) observer.entered?.(live)
-      const { localModules } = options
       return {
         agent,
         store,

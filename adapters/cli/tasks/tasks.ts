@@ -6,6 +6,7 @@ import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import {
   CALL_HELP,
   CALL_OPTIONS,
+  POLL_OPTION,
   ENVIRONMENT_HELP,
   readPlaceOfAgent,
   withAgent,
@@ -110,7 +111,7 @@ Of export:
                   steps, charts, and of the owner
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
                   part if the exit code is not 0
-  --html          the story of one task as a page that needs no network: the conversation beside the lit chart, with a
+  --html          the story of one task as a page that needs no network: the messages beside the lit chart, with a
                   slider, and its artifacts. Secrets are left out as in logs. It needs elkjs
   --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
                   state, and what client and agent say. Secrets are left out as in logs. It needs elkjs
@@ -158,6 +159,7 @@ function printRecord(record: CompleteTask, { stdout, clock }: Io): void {
 
 const GET_OPTIONS = {
   ...CALL_OPTIONS,
+  ...POLL_OPTION,
   ...OUTPUT_OPTIONS,
   history: { type: 'string' },
   wait: { type: 'boolean' }
@@ -174,7 +176,7 @@ async function getTask(args: readonly string[], io: Io): Promise<number> {
     throw usageError(`--history takes a number from 0 on, not ${JSON.stringify(history)}.`)
   return withinTimeout(values.timeout, io, io =>
     withAgent(place, io, async client => {
-      if (values.wait) await untilPause(id, client, io)
+      if (values.wait) await untilPause(id, client, io, place.pollIntervalMs)
       const task = await client.getTask(
         { id, ...(history !== undefined && { historyLength: Number(history) }) },
         { signal: io.signal }
@@ -187,8 +189,8 @@ async function getTask(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** Resolves once a task has ended or waits. */
-async function untilPause(id: string, client: AgentClient, io: Io): Promise<void> {
-  for await (const event of watchEvents(id, client, io)) {
+async function untilPause(id: string, client: AgentClient, io: Io, pollIntervalMs: number | undefined): Promise<void> {
+  for await (const event of watchEvents(id, client, io, pollIntervalMs)) {
     const state = stateOf(event)
     if (state && isPause(state)) break
   }

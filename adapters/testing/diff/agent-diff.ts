@@ -69,8 +69,8 @@ export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
 }
 
 /**
- * Compares an agent as it was with one now. Reads the source files of that. `most`: the maximum number of configurations
- * of a chart that are followed.
+ * Compares an agent as it was with one now. Reads the source files of that. `most`: the maximum number of
+ * configurations of a chart that are followed.
  */
 export function diffOutlines(before: AgentOutline, { agent, ...side }: AgentSide, most?: number): AgentDiff {
   const modules = side.modules?.()
