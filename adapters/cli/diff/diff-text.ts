@@ -3,7 +3,7 @@ import { mermaidOf } from '../../drawing/mermaid.ts'
 import type { AgentDiff, ChartDiff } from '../../testing/diff/agent-diff.ts'
 import type { Change } from '../../testing/diff/chart-changes.ts'
 import type { DefinitionDiff, StoredDiff, StoredGroup, StoredVerdict } from '../../testing/diff/stored-diff.ts'
-import type { ChangedCode, ConfigurationVerdict } from '../../testing/diff/verdicts.ts'
+import { type ChangedCode, type ConfigurationVerdict, endingLines } from '../../testing/diff/verdicts.ts'
 import { statePaths } from '../test/prove.ts'
 import { jsonLine, oneLine, styleText, type Style } from '../text/terminal.ts'
 
@@ -101,12 +101,7 @@ function detailsOf({
   endings,
   depends
 }: Pick<ConfigurationVerdict, 'reasons' | 'endings' | 'depends'>): string[] {
-  return [
-    ...reasons,
-    ...(endings.added.length > 0 ? [`new endings: ${endings.added.join(', ')}`] : []),
-    ...(endings.removed.length > 0 ? [`endings that are gone: ${endings.removed.join(', ')}`] : []),
-    ...depends.flatMap(dependsLines)
-  ]
+  return [...reasons, ...endingLines(endings), ...depends.flatMap(dependsLines)]
 }
 
 function dependsLines({ says, ways }: ChangedCode): string[] {

@@ -54,7 +54,7 @@ export const tasksCommand: Command = {
                   not been asked; only with --db. In a cluster, ask when every node has the code with the patch
   migrate AGENT.ts|js --dry-run
                   what an agent would make of every open task: the states before and after renamed, migrate and earlier,
-                  the verdict of taskchart diff, and the properties of the agent that the result violates. It starts
+                  the verdict of taskchart diff --db, and the properties of the agent that the result violates. It starts
                   no work and writes nothing; only with --db
   cancel TASK     cancel a task and print its new state; only with a URL
 

@@ -14,7 +14,7 @@ import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapsh
 import type { OpenTask, StoreReader } from '../../rows/store-reader.ts'
 import { differenceText } from '../histories/replay-histories.ts'
 import { type AgentDiff, type AgentSide, diffOutlines } from './agent-diff.ts'
-import type { ChangeVerdict, ConfigurationVerdict } from './verdicts.ts'
+import { type ChangeVerdict, type ConfigurationVerdict, endingLines } from './verdicts.ts'
 
 /** What a stored task does with the new code. `not compared`: it is restored, but what stored it is not known. */
 export type StoredVerdict = ChangeVerdict | 'not compared'
@@ -106,7 +106,7 @@ export async function diffStored(
   after: AgentSide,
   { signal, onTask }: StoredDiffOptions
 ): Promise<StoredDiff> {
-  const comparison = new Comparison(reader, after)
+  const comparison = new StoredComparison(reader, after)
   let next: string | undefined = ''
   while (next !== undefined) {
     const page = await reader.openTasks(PORTION, next)
@@ -141,7 +141,8 @@ type Judged = Omit<StoredGroup, 'tasks' | 'ids'> & {
 
 const NO_ENDINGS = { added: [], removed: [] } as const
 
-class Comparison {
+/** Compares stored tasks, one after the other, with the agent of a module. */
+export class StoredComparison {
   readonly #reader: StoreReader
   readonly #after: AgentSide
   readonly #found = new Map<string, Found>()
@@ -152,12 +153,18 @@ class Comparison {
     this.#after = after
   }
 
+  /** Compares one task, and counts it. */
   async add(task: OpenTask): Promise<TaskVerdict> {
     const { snapshot = '', taskId, state, tenant, principal, contextId } = task
     const found = await this.#definitionOf(snapshot)
     const judged = await this.#judge(task, found)
-    const { verdict, depends, isMigrated, state: configuration, word, before, after } = judged
-    const reasons = [...judged.reasons, ...depends.map(({ says }) => `depends on ${says}`)]
+    const { verdict, depends, endings, isMigrated, state: configuration, word, before, after } = judged
+    const reasons = [
+      ...judged.reasons,
+      ...endingLines(endings),
+      ...depends.map(({ says }) => `depends on ${says}`),
+      ...(verdict === 'not compared' && found.problem !== undefined ? [found.problem] : [])
+    ]
     count(found, judged, taskId)
     return {
       tenant,
@@ -205,9 +212,9 @@ class Comparison {
 
   async #compared(digest: string | undefined): Promise<Pick<Found, 'diff' | 'problem' | 'verdicts'>> {
     const verdicts = new Map()
-    if (digest === undefined) return { verdicts, problem: 'Their definition was not stored: they are older than that.' }
+    if (digest === undefined) return { verdicts, problem: 'No definition was stored: older tasks have none.' }
     const text = await this.#reader.readDefinition(digest)
-    if (text === undefined) return { verdicts, problem: `Their definition ${digest} is not in the store.` }
+    if (text === undefined) return { verdicts, problem: `The definition ${digest} is not in the store.` }
     try {
       const diff = diffOutlines(parseOutline(text), this.#after)
       for (const { chart, configurations } of diff.charts)

@@ -61,6 +61,14 @@ export interface ConfigurationVerdict {
   readonly depends: readonly ChangedCode[]
 }
 
+/** The endings that are new, and those that are gone, in clauses. */
+export function endingLines({ added, removed }: ConfigurationVerdict['endings']): string[] {
+  return [
+    ...(added.length > 0 ? [`new endings: ${added.join(', ')}`] : []),
+    ...(removed.length > 0 ? [`endings that are gone: ${removed.join(', ')}`] : [])
+  ]
+}
+
 /** What decides beside the charts. */
 export interface Surroundings {
   /** Whether both agents have the same version: then stored timers stay as they are. */

@@ -326,7 +326,7 @@ await t.test('tasks without a definition are restored in a trial, and said to ha
   t.equal(same.code, 11)
   t.match(
     same.stdout,
-    /Their definition was not stored: they are older than that\.\nTasks in\n {2}asking +not compared +it is restored/
+    /No definition was stored: older tasks have none\.\nTasks in\n {2}asking +not compared +it is restored/
   )
   const gone = CHART.replace("target: 'waiting'", "target: 'resting'").replace('    waiting:', '    resting:')
   t.match(await diff(gone), { code: 10, stdout: /waiting +not restored/ })
@@ -343,7 +343,7 @@ await t.test('a definition that is lost is named', async t => {
   const database = driverOf(undefined)(join(cwd, 'tasks.db'), false)
   database.prepare('DELETE FROM sends').run()
   database.close()
-  t.match(await diff(CHART), { code: 11, stdout: /Their definition [\w-]{22} is not in the store\./ })
+  t.match(await diff(CHART), { code: 11, stdout: /The definition [\w-]{22} is not in the store\./ })
 })
 
 await t.test('a definition of another taskchart is named', async t => {
