@@ -21,14 +21,15 @@ import type { ConditionalParams } from './conditions.ts'
 import { explainRefusal } from './credentials.ts'
 import { CurrentAgent, type OpenAgent, openAgentConnection, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
-import { type ParameterOptions, knownFrom, serviceParametersOf, validAnswer } from './requests.ts'
+import { type ParameterOptions, knownFrom, serviceParametersOf, tenantOf, validAnswer } from './requests.ts'
+import { StreamProgress } from './retries/stream-progress.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /**
  * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the
  * client fetches the card, and uses its first supported interface of A2A 1.1, else of 1.0. Without one it uses the
- * first of 0.3, and converts the answers to 1.0. If the agent refuses the version, the next interface is used. gRPC
- * needs the official client, an optional peer. An interface whose peer is not installed is skipped if there is another,
+ * first of 0.3, and converts the answers to 1.0. If the agent refuses the version, the next interface is used; if it took
+ * that version before, its card is read anew. Streams go on there. gRPC needs the official client, an optional peer. An interface whose peer is not installed is skipped if there is another,
  * and so is gRPC in browsers.
  *
  * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation,
@@ -67,9 +68,13 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const streaming =
     (method: string) =>
     (params: object, { signal, ...own }: CallOptions = {}) =>
-      current.stream(async function* (agent) {
+      current.stream(new StreamProgress(method === 'SendStreamingMessage'), async function* (agent, progress) {
         try {
-          yield* agent.calls.stream(await frameOf(method, params, own, agent), signal)
+          const frame =
+            progress.taskId === undefined
+              ? frameOf(method, params, own, agent)
+              : frameOf(...continuation(params, own, progress), agent)
+          yield* agent.calls.stream({ ...(await frame), progress }, signal)
         } catch (error) {
           throw explainRefusal(error, agent.options)
         }
@@ -109,6 +114,17 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     on: (state, listener) => current.on(state, listener),
     close: () => current.close()
   }
+}
+
+/** The method, params and options of the request that continues a stream where its reader is. */
+function continuation(
+  params: object,
+  { extensions, serviceParameters }: ParameterOptions,
+  { taskId: id, cursor: afterGeneration }: StreamProgress
+): [method: string, params: object, own: ParameterOptions] {
+  const lasting = { ...(extensions && { extensions }), ...(serviceParameters && { serviceParameters }) }
+  const own = afterGeneration === undefined ? lasting : { ...lasting, afterGeneration }
+  return ['SubscribeToTask', { ...tenantOf(params), id }, own]
 }
 
 /** Whether a call has conditions, as options or as members of its request. What places them is loaded then. */

@@ -1,4 +1,4 @@
-import { invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Calls } from './calls.ts'
@@ -8,6 +8,7 @@ import { isSocketAddress } from './hosts.ts'
 import type { OpenByCard } from './open-by-card.ts'
 import { OPENERS } from './openers.ts'
 import { backOffOptions, type ConnectOptions, type PlacedOptions } from './options.ts'
+import type { StreamProgress } from './retries/stream-progress.ts'
 import type { LinkState } from './retries/transport-state.ts'
 import { wholeStreams } from './retries/whole-streams.ts'
 import type { CalledAgent } from './traced-calls.ts'
@@ -22,8 +23,8 @@ export interface OpenAgent {
   readonly options: PlacedOptions
   /** The version of A2A in use. */
   readonly version: string
-  /** Opens the next interface of the card that can be used; `undefined` if there is none. */
-  readonly next?: (() => Promise<OpenAgent>) | undefined
+  /** Opens another interface, as {@link OpenByCard} does; `undefined` without a card. */
+  readonly next?: (isStale: boolean) => Promise<OpenAgent>
 }
 
 /**
@@ -47,7 +48,7 @@ export async function openAgentConnection(url: string, options: ConnectOptions, 
         tenant: { asCard: tenant },
         options: opened.options,
         version: opened.version,
-        next: next && (async () => openedBy(await next()))
+        next: async isStale => openedBy(await next(isStale))
       }
     }
     return openedBy(await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers))
@@ -99,13 +100,15 @@ interface Watcher {
 }
 
 /**
- * The agent of a client, by the interface in use. If the agent refuses the version of a request, the next interface of
- * its card takes its place, and the request is sent there: it was not processed.
+ * The agent of a client, by the interface in use. If the agent refuses the version of a request, another interface
+ * takes its place, and the request is sent there: it was not processed. A stream that has events goes on there.
  */
 export class CurrentAgent {
   readonly #watchers = new Set<Watcher>()
   #agent: OpenAgent
   #change: Promise<void> | undefined
+  /** The agent whose interface has answered. */
+  #proven: OpenAgent | undefined
   /** Agents whose version was refused. Their other calls and streams go on until the client is closed. */
   readonly #former: OpenAgent[] = []
 
@@ -122,26 +125,34 @@ export class CurrentAgent {
     for (;;) {
       const agent = this.#agent
       try {
-        return await run(agent)
+        const answer = await run(agent)
+        this.#proven = agent
+        return answer
       } catch (error) {
-        if (!(await this.#hasOther(agent, error))) throw error
+        await this.#changeAfter(agent, error)
       }
     }
   }
 
-  /** Runs a call with a stream. */
-  async *stream(run: (agent: OpenAgent) => AsyncIterable<StreamResponse>): AsyncGenerator<StreamResponse, void> {
-    let isDone = false
-    for (let hasEvents = false; !isDone;) {
+  /** Runs a call with a stream. Whoever calls the agent notes the events in `progress`, and goes on after them. */
+  async *stream(
+    progress: StreamProgress,
+    run: (agent: OpenAgent, progress: StreamProgress) => AsyncIterable<StreamResponse>
+  ): AsyncGenerator<StreamResponse, void> {
+    for (;;) {
       const agent = this.#agent
       try {
-        for await (const event of run(agent)) {
-          hasEvents = true
+        for await (const event of run(agent, progress)) {
+          this.#proven = agent
           yield event
         }
-        isDone = true
+        return
       } catch (error) {
-        if (hasEvents || !(await this.#hasOther(agent, error))) throw error
+        // The agent answered with a message, so it has processed the request.
+        if (progress.hasEvents && progress.taskId === undefined) throw error
+        await this.#changeAfter(agent, error)
+        // The events between the two connections may be missing, unless a cursor shows that they are not.
+        progress.isWhole = false
       }
     }
   }
@@ -161,21 +172,28 @@ export class CurrentAgent {
     await Promise.all([...this.#former, this.#agent].map(({ calls }) => calls.link.close()))
   }
 
-  /** Whether another interface is in use after an error of the agent. */
-  async #hasOther(agent: OpenAgent, error: unknown): Promise<boolean> {
+  /** Has another interface in use after the agent refused the version of this one. Else throws the error. */
+  async #changeAfter(agent: OpenAgent, error: unknown): Promise<void> {
     const { next } = agent
-    if (!next || !isA2AError(error) || error.code !== 'VersionNotSupported') return false
-    if (agent === this.#agent)
+    if (!next || !isA2AError(error) || error.code !== 'VersionNotSupported') throw error
+    if (agent !== this.#agent) return
+    try {
       await (this.#change ??= this.#replace(agent, next).finally(() => (this.#change = undefined)))
-    return agent !== this.#agent
+    } catch (cause) {
+      throw noOtherVersion(error, agent, cause)
+    }
   }
 
-  /** Opens the next interface. If that fails, the one in use stays. */
-  async #replace(agent: OpenAgent, next: () => Promise<OpenAgent>): Promise<void> {
+  /** Opens another interface. If that fails, the one in use stays. */
+  async #replace(agent: OpenAgent, next: NonNullable<OpenAgent['next']>): Promise<void> {
     const { calls, binding, version } = agent
-    const other = await next().catch(() => undefined)
-    if (!other) return
-    warnOf(calls.url)(`It refused A2A ${version} over ${binding}, which its card offers. The interface was skipped.`)
+    const isStale = this.#proven === agent
+    const other = await next(isStale)
+    warnOf(calls.url)(
+      isStale
+        ? `It speaks no A2A ${version} over ${binding} any more. The client goes on with ${other.version} over ${other.binding}.`
+        : `It refused A2A ${version} over ${binding}, which its card offers. The interface was skipped.`
+    )
     this.#former.push(agent)
     this.#agent = other
     for (const watcher of this.#watchers) {
@@ -183,4 +201,14 @@ export class CurrentAgent {
       watcher.stop = other.calls.link.on(watcher.state, watcher.listener)
     }
   }
+}
+
+/** The error of an agent that refuses a version, with why nothing else of its card can be used. */
+function noOtherVersion(refusal: A2AError, { calls, version }: OpenAgent, cause: unknown): A2AError {
+  const why = (cause as Error).message
+  return new A2AError(
+    'VersionNotSupported',
+    `The agent at ${calls.url} refuses A2A ${version}: ${refusal.message} ${why} Its tasks continue.`,
+    { metadata: refusal.metadata, cause }
+  )
 }

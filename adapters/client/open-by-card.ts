@@ -24,8 +24,8 @@ export interface OpenByCard {
   readonly streams: boolean
   /** The options, with the places of the credentials. */
   readonly options: PlacedOptions
-  /** Opens the next interface of the card that can be used; `undefined` if there is none. */
-  readonly next?: (() => Promise<OpenByCard>) | undefined
+  /** Opens another interface. `isStale`: the agent took this one before, so its card has changed, and is read anew. */
+  readonly next: (isStale: boolean) => Promise<OpenByCard>
 }
 
 /** An agent's card, and how it is connected to. */
@@ -33,8 +33,12 @@ interface Connecting {
   readonly url: string
   readonly card: AgentCard
   readonly options: ConnectOptions
+  /** The options of later connections. */
+  readonly lasting: ConnectOptions
   readonly openers: Openers
   readonly places: readonly SecretPlace[]
+  /** Reads the card anew, and opens its first interface but for this one. */
+  readonly reopen: (refused: UsableInterface, hadTls: boolean) => Promise<OpenByCard>
 }
 
 /**
@@ -49,10 +53,21 @@ export async function openByCard(
   openers = OPENERS
 ): Promise<OpenByCard> {
   const versions = readVersions(options.versions)
-  const card = await fetchCard(url, options)
-  const places = placesIn(card, options.credentials)
-  const connecting = { url, card, options, openers, places }
-  return openFirst(receiversFirst(offersOf(card, url, wanted, versions), url, places.length > 0, options), connecting)
+  // The signal is for the first connection alone.
+  const { signal, ...lasting } = options
+  const openAnew = async (options: ConnectOptions, refused?: UsableInterface, hadTls = false): Promise<OpenByCard> => {
+    const card = await fetchCard(url, options)
+    const places = placesIn(card, options.credentials)
+    const offers = offersOf(card, url, wanted, versions).filter(offer => !isSame(offer, refused))
+    const reopen = (refused: UsableInterface, hadTls: boolean) => openAnew(lasting, refused, hadTls)
+    const connecting = { url, card, options, lasting, openers, places, reopen }
+    return openFirst(receiversFirst(offers, url, places.length > 0, options), connecting, hadTls)
+  }
+  return openAnew(options)
+}
+
+function isSame(one: UsableInterface, other: UsableInterface | undefined): boolean {
+  return one.version === other?.version && one.binding === other.binding && one.url === other.url
 }
 
 /** Opens the first of these interfaces that can be used. `hadTls`: one before them had TLS. */
@@ -61,11 +76,11 @@ async function openFirst(
   connecting: Connecting,
   hadTls = false
 ): Promise<OpenByCard> {
-  const { url, options } = connecting
+  const { url, options, lasting, reopen } = connecting
   const skipped: Skipped[] = []
   for (const [index, offer] of offers.entries()) {
     const isLast = offer === offers.at(-1)
-    const opened: OpenByCard | Skipped =
+    const opened: OpenedInterface | Skipped =
       hadTls && !hasTls(offer.url) ? { why: withoutTls(url, offer) } : await openOffer(offer, connecting, isLast)
     options.signal?.throwIfAborted()
     if ('calls' in opened) {
@@ -74,18 +89,29 @@ async function openFirst(
         isOdd
       } of skipped)
         (isOdd ? warnOf(url) : mention)(`${message} The interface was skipped.`)
-      if (isLast) return opened
       const hasHadTls = hadTls || NAMES_TLS.test(offer.url)
-      return { ...opened, next: async () => openFirst(offers.slice(index + 1), connecting, hasHadTls) }
+      return {
+        ...opened,
+        next: async isStale =>
+          isStale
+            ? reopen(offer, hasHadTls)
+            : openFirst(offers.slice(index + 1), { ...connecting, options: lasting }, hasHadTls)
+      }
     }
     hadTls ||= opened.isOdd === true && NAMES_TLS.test(offer.url)
     skipped.push(opened)
   }
-  throw (skipped.find(({ isOdd }) => isOdd) ?? skipped[0])?.why
+  throw (skipped.find(({ isOdd }) => isOdd) ?? skipped[0])?.why ?? noOther(url)
+}
+
+function noOther(url: string): A2AError {
+  return new A2AError('UnsupportedOperation', `The card at ${url} offers nothing else that this client speaks.`)
 }
 
 /** An address that names TLS. One of gRPC without a scheme has it by default only. */
 const NAMES_TLS = /^(?:https|wss|grpcs):/i
+
+type OpenedInterface = Omit<OpenByCard, 'next'>
 
 /** Why an interface is skipped. `isOdd`: not because of this client, but of the agent. */
 interface Skipped {
@@ -101,7 +127,7 @@ async function openOffer(
   offer: UsableInterface,
   { url, card, options, openers, places }: Connecting,
   isLast: boolean
-): Promise<OpenByCard | Skipped> {
+): Promise<OpenedInterface | Skipped> {
   const { binding, version, url: address, tenant } = offer
   try {
     const refusal = cardUrlRefusal(url, address, options)

@@ -9,6 +9,7 @@ import type { TraceCarrier } from '../../runtime/telemetry-port.ts'
 import type { CallOptions } from './agent-client.ts'
 import { AgentGenerations, type EventGeneration, EventOrder } from './generations.ts'
 import { readLeniently, type KnownTask } from './lenient-reading.ts'
+import type { StreamProgress } from './retries/stream-progress.ts'
 import { mention, warnOf } from './warnings.ts'
 
 /** The wire form of a request: its method, its params, and service parameters of its own. */
@@ -18,6 +19,8 @@ export interface RequestFrame {
   readonly parameters?: Readonly<Record<string, string>>
   /** The trace context, if the call is traced: further service parameters. */
   readonly trace?: TraceCarrier | undefined
+  /** What the reader of a stream has of it. With events in it, this request continues the stream. */
+  readonly progress?: StreamProgress
 }
 
 const CALL_PARAMETERS = Object.keys({

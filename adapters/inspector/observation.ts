@@ -7,19 +7,19 @@ import type { ObservedCluster } from '../../runtime/ports/cluster-status.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
+import { definitionOfSnapshot } from '../../runtime/store/rows.ts'
 import { isOpeningMessage, type Commit } from '../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../runtime/telemetry-port.ts'
 import { chartVersion } from '../../runtime/work-port.ts'
 import { type AgentChart, chartsOf, heatOf } from '../drawing/agent-charts.ts'
 import { chartSource } from '../drawing/chart-source.ts'
 import { chartMermaid } from '../drawing/mermaid.ts'
-import { ContextIndex } from './contexts/context-index.ts'
-import { TalkRecord } from './contexts/talk-record.ts'
 import type { Chart, ChartHeat, Hello } from './feed.ts'
 import { seenNodes } from './nodes-seen.ts'
 import type { PageLink, Shown } from './page-link.ts'
+import { ContextIndex, TalkRecord } from './recorder/context-index.ts'
 import { Recorder } from './recorder/recorder.ts'
-import { earlierTasks, openingOf, TaskIndex } from './recorder/task-index.ts'
+import { earlierTasks, KNOWN_TASKS, openingOf, TaskIndex } from './recorder/task-index.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
 export interface InspectionSink {
@@ -31,6 +31,8 @@ export interface InspectionSink {
 /** An observation of a runtime, with everything that is recorded of it. */
 export interface HubObservation extends Shown {
   readonly observation: Observation
+  /** The digests of the definitions with which tasks were first seen, by task. */
+  readonly openedWith: Map<string, string>
   /** Resolves when the tasks from before the observation are listed, or could not be read. */
   readonly earlier: Promise<void>
   /** Ends the observation. What was recorded stays. */
@@ -42,6 +44,7 @@ interface ObservationParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' |
   /** The observation of the agent before its reload, whose steps and contexts stay. */
   readonly before?: HubObservation | undefined
   readonly draw: DrawChart
+  readonly replays: boolean
   readonly pages: Iterable<PageLink>
   readonly sinks: Iterable<InspectionSink>
   /** A task was removed. */
@@ -89,6 +92,7 @@ export function observe(
     frames,
     before,
     draw,
+    replays,
     pages,
     sinks,
     removed,
@@ -139,6 +143,7 @@ export function observe(
     })
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
   contexts.readFrom({ live: recorder, readMessages, troubled })
+  const openedWith = before?.openedWith ?? new Map<string, string>()
   const budget = new TokenBucket(listedAMinute)
   /**
    * The names of the listed contexts in memory: a search through all listed ones for each event would cost 2 % of a
@@ -168,6 +173,7 @@ export function observe(
         listed.add(actors.name)
         contexts.committed(commit, actors)
         tasks.committed(commit)
+        for (const { taskId, snapshot } of commit.tasks) noteDefinition(openedWith, taskId, snapshot)
       } else {
         const count = countOpenedTasks(commit)
         for (const page of pages) page.unlisted(count)
@@ -189,8 +195,15 @@ export function observe(
   const earlier = readEarlier().catch((error: unknown) =>
     logger.error('the earlier tasks could not be read', { error })
   )
+  const comparisons = async () => {
+    const { TaskComparisons } = await import('./task-comparison.ts')
+    const { agent, store, localModules } = observation
+    return new TaskComparisons({ agent, store, localModules, replays, redact, logger })
+  }
+  let compared: ReturnType<typeof comparisons> | undefined
   return {
     instance: randomIds(),
+    openedWith,
     recorder,
     tasks,
     contexts,
@@ -205,6 +218,15 @@ export function observe(
     draw: async (id, collapsed) => {
       const chart = chartsOf(observation.agent).find(one => one.id === id)
       return chart ? drawOrLog(chart, draw, logger, collapsed) : ''
+    },
+    compare: async taskId => {
+      if (!tasks.get(taskId)) await earlier
+      const key = tasks.get(taskId)?.key
+      if (!key) return undefined
+      const comparison = await (await (compared ??= comparisons())).of(key, taskId, openedWith.get(taskId))
+      // Once it has gone on, the store has only the definition of now.
+      noteDefinition(openedWith, taskId, await observation.store.readSnapshot(key, taskId))
+      return comparison
     },
     nodes: observation.cluster && nodesReader(observation.cluster, tasks),
     talkOf: contextId => {
@@ -224,6 +246,17 @@ export function observe(
       isStopped = true
       observation.stop()
     }
+  }
+}
+
+/** Notes the definition that stored a task, when it is seen for the first time. */
+function noteDefinition(openedWith: Map<string, string>, taskId: string, snapshot = ''): void {
+  const digest = openedWith.has(taskId) ? undefined : definitionOfSnapshot(snapshot)
+  if (digest === undefined) return
+  openedWith.set(taskId, digest)
+  for (const oldest of openedWith.keys()) {
+    if (openedWith.size <= KNOWN_TASKS) return
+    openedWith.delete(oldest)
   }
 }
 

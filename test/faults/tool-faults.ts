@@ -60,7 +60,7 @@ export const toolFaults: readonly Fault[] = [
   },
   {
     name: 'the inspector shows an offer that no longer stands',
-    file: 'adapters/inspector/contexts/context-index.ts',
+    file: 'adapters/inspector/recorder/context-index.ts',
     unit: 'test/adapters/inspector/inspector-talk.test.ts',
     find: 'known.offer = offer\n',
     replace: 'known.offer = offer ?? known.offer\n'

@@ -9,14 +9,15 @@ import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../run
 import { tryRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
-import type { AgentSide } from '../../testing/diff/agent-diff.ts'
-import { StoredComparison, type StoredVerdict } from '../../testing/diff/stored-diff.ts'
+import { type AgentSide, moduleSide } from '../../testing/diff/agent-diff.ts'
+import { StoredComparison } from '../../testing/diff/stored-diff.ts'
+import { statePaths } from '../../testing/diff/verdict-words.ts'
+import type { StoredVerdict } from '../../testing/diff/verdicts.ts'
 import { OUTPUT_OPTIONS, type OutputForm, readArguments, readOutput } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
 import { VERDICT_COLOURS } from '../diff/diff-text.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
-import { statePaths } from '../test/prove.ts'
 import { jsonLine, oneLine, styleText } from '../text/terminal.ts'
 
 const OPTIONS = {
@@ -82,7 +83,7 @@ export async function tryMigrations(args: readonly string[], io: Io): Promise<nu
     for (const scope of scopes)
       for (const state of OPEN_STATES) open += (await store.listTasks(scope, { state, limit: 1 })).total
     const printer = new Printer(io, form)
-    const trial = new Trial(store, module)
+    const trial = new Trial(store, moduleSide(module))
     const stride = strideOf(open, sample)
     let n = 0
     for (const scope of scopes)
@@ -155,7 +156,7 @@ class Trial {
       if (!tried) return undefined
       const { from, to, row, before, after, chart } = tried
       const { properties } = agent.earlier?.[to] ?? agent
-      const { verdict, reasons } = await this.#comparison.add({ ...key, ...row })
+      const { verdict, details } = await this.#comparison.judge({ ...key, ...row })
       const events = properties && chart ? await this.#store.readEvents(scope, id, 0, generation) : []
       return {
         ...given,
@@ -164,7 +165,7 @@ class Trial {
         ...(before && { before: shownWork(before) }),
         ...(after && { after: shownWork(after) }),
         verdict,
-        reasons,
+        reasons: details,
         violated: properties && chart ? violatedIn(properties, chart, events) : []
       }
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
-import { isTerminal, isInterrupted, type TaskState } from '../../../machines/protocol/states.ts'
+import { isReplyEnd, isTerminal, isInterrupted, type TaskState } from '../../../machines/protocol/states.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Calls } from '../calls.ts'
 import { taskReferenceOf, stateOf, type RequestFrame } from '../requests.ts'
@@ -24,6 +24,8 @@ export class StreamProgress {
   isWhole = true
   /** Whether the last event skipped a generation, and nothing says that this was only a client's message. */
   hasGap = false
+  /** The generation after which the agent can go on exactly; `undefined` without the reliability extension. */
+  cursor: number | undefined
   #generation: number | undefined
   #state: TaskState | undefined
 
@@ -36,6 +38,7 @@ export class StreamProgress {
     this.isWhole = isExact || (this.isWhole && 'task' in event === !this.hasEvents)
     this.hasGap = !isExact && !('task' in event) && Number(generation) > Number(this.#generation) + 1
     this.#generation = generation
+    this.cursor = isExact ? generation : undefined
     this.taskId ??= taskId
     this.contextId ||= contextId
     this.#state = stateOf(event) ?? this.#state
@@ -60,6 +63,11 @@ export class StreamProgress {
 
   get isAtEnd(): boolean {
     return this.hasEnded || (this.isSend && this.#state !== undefined && isInterrupted(this.#state))
+  }
+
+  /** Whether the stream of a message has its last event. A subscription that continues it does not end there. */
+  get isAnswered(): boolean {
+    return this.isSend && this.#state !== undefined && isReplyEnd(this.#state)
   }
 
   get hasEnded(): boolean {

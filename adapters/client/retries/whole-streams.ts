@@ -28,7 +28,7 @@ export function wholeStreams(calls: Calls, support: StreamSupport): Calls {
 
 async function* wholeStream(context: StreamContext): AsyncGenerator<StreamResponse, void, undefined> {
   const { calls, frame, signal, streams } = context
-  const progress = new StreamProgress(frame.method === 'SendStreamingMessage')
+  const { progress = new StreamProgress(frame.method === 'SendStreamingMessage') } = frame
   let refusal = streams
     ? undefined
     : new A2AError('UnsupportedOperation', 'The agent does not stream, as its card says.')
@@ -41,6 +41,7 @@ async function* wholeStream(context: StreamContext): AsyncGenerator<StreamRespon
         yield progress.mayLackEvents || progress.hasGap
           ? await (await import('./task-reads.ts')).storedEvent(context, progress, event)
           : event
+        if (progress.isAnswered && frame.method === 'SubscribeToTask') return
       }
     }
   } catch (error) {

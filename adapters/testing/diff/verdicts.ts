@@ -32,6 +32,9 @@ export type ChangeVerdict =
   | 'never ends'
   | 'not restored'
 
+/** What a stored task does with the new code. `not compared`: it is restored, but what stored it is not known. */
+export type StoredVerdict = ChangeVerdict | 'not compared'
+
 /** Code that decides, whose text has changed, and what follows if it is a guard. */
 export interface ChangedCode {
   readonly kind: CodePart['kind'] | 'module' | 'migrate'
@@ -59,14 +62,6 @@ export interface ConfigurationVerdict {
   readonly reasons: readonly string[]
   readonly endings: { readonly added: readonly string[]; readonly removed: readonly string[] }
   readonly depends: readonly ChangedCode[]
-}
-
-/** The endings that are new, and those that are gone, in clauses. */
-export function endingLines({ added, removed }: ConfigurationVerdict['endings']): string[] {
-  return [
-    ...(added.length > 0 ? [`new endings: ${added.join(', ')}`] : []),
-    ...(removed.length > 0 ? [`endings that are gone: ${removed.join(', ')}`] : [])
-  ]
 }
 
 /** What decides beside the charts. */

@@ -2,17 +2,23 @@ import t, { type Test } from 'tap'
 import type { AgentClient } from '../../../adapters/client/agent-client.ts'
 import { connect, type ConnectOptions } from '../../../adapters/client/connect.ts'
 import { collectOddities } from '../../../adapters/client/warnings.ts'
+import { serve } from '../../../adapters/serve/serve.ts'
+import type { NativeVersion } from '../../../machines/protocol/versions.ts'
+import { createRuntime, defineAgent } from '../../../runtime/index.ts'
 import {
   failure,
   httpAgent,
   result,
   stream,
+  writeEvents,
   type Answer,
   type Asked,
   type HttpAgent,
   type ScriptedCard
 } from '../../fixtures/peers/scripted-http.ts'
-import { brief, collect, deferred, refusal, say } from '../../fixtures/runtime/runtime-helpers.ts'
+import { steeredWork } from '../../fixtures/runtime/agents.ts'
+import { lastingStore } from '../../fixtures/runtime/lives.ts'
+import { brief, collect, deferred, next, refusal, say } from '../../fixtures/runtime/runtime-helpers.ts'
 
 const NOT_SUPPORTED = { code: -32_009, message: 'A2A-Version is not supported.' }
 
@@ -80,7 +86,7 @@ await t.test('calls at the same time open the next interface once', async t => {
   t.strictSame(versions(agent), ['1.1', '1.1', '1.1', '1.0', '1.0', '1.0'])
 })
 
-await t.test('a stream is opened by the next interface, but not once it has events', async t => {
+await t.test('a stream is opened by the next interface, and goes on there once it has events', async t => {
   const events = [{ task: { ...task, status: { state: 'TASK_STATE_WORKING' } } }, { task }]
   const { agent, client } = await scripted(t, only10(stream(events)))
   t.match((await collect(client.sendStreamingMessage(say('x')))).map(brief), ['task:working', 'task:completed'])
@@ -91,8 +97,112 @@ await t.test('a stream is opened by the next interface, but not once it has even
   t.equal(first.done, false)
   late.agent.script(failure(NOT_SUPPORTED))
   late.agent.heard('task:working')
-  t.equal((await refusal(collect(read))).code, 'VersionNotSupported')
-  t.equal(late.client.version, '1.1')
+  late.agent.script(only10(stream(events)))
+  t.match((await collect(read)).map(brief), ['task:working', 'task:completed'])
+  t.equal(late.client.version, '1.0')
+  t.strictSame(
+    late.agent.asked.map(({ method }) => method),
+    ['SendStreamingMessage', 'SubscribeToTask', 'SubscribeToTask', 'GetTask'],
+    'the message is not sent again'
+  )
+})
+
+await t.test('the stream of a message ends at a question, also where it goes on', async t => {
+  const working = { task: { ...task, status: { state: 'TASK_STATE_WORKING' } } }
+  const asks = { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_INPUT_REQUIRED' } } }
+  const { agent, client } = await scripted(t, stream([working], 'cut'))
+  const own = { extensions: ['urn:one'], serviceParameters: { 'x-trip': '7' } }
+  const read = client.sendStreamingMessage(say('x'), own)
+  await read.next()
+  agent.script(only10(stream([working, asks], 'open')))
+  agent.heard('task:working')
+  t.strictSame((await collect(read)).map(brief), ['task:working', 'input-required'])
+  const last = agent.asked.at(-1)
+  t.match(last, { method: 'SubscribeToTask', headers: { 'x-trip': '7', 'a2a-extensions': /urn:one/ } })
+  await last?.closed
+})
+
+await t.test('a message that was answered is not sent again after the version is refused', async t => {
+  const message = { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hello' }] }
+  const answered: Answer = ({ id }, response) => {
+    const events = [{ result: { message } }, { error: NOT_SUPPORTED }]
+    writeEvents(
+      events.map(event => ({ jsonrpc: '2.0', id, ...event })),
+      response
+    )
+    response.end()
+  }
+  const { agent, client } = await scripted(t, answered)
+  t.equal((await refusal(collect(client.sendStreamingMessage(say('x'))))).code, 'VersionNotSupported')
+  t.equal(agent.asked.length, 1)
+})
+
+/** An agent in a process that ends, and another that takes its address and its tasks. */
+async function deployed(t: Test) {
+  const store = lastingStore()
+  const { work, run } = steeredWork()
+  const agent = defineAgent({ card: { name: 'Deployed' }, work })
+  const start = async (versions: readonly NativeVersion[], port: number) => {
+    const runtime = createRuntime({ agent, store, versions })
+    const served = await serve(runtime, { port })
+    const stop = async () => {
+      await served.close()
+      await runtime.close()
+    }
+    t.teardown(stop)
+    return { url: served.url, stop }
+  }
+  const first = await start(['1.0', '1.1'], 0)
+  const redeploy = async (versions: readonly NativeVersion[]) => {
+    await first.stop()
+    return start(versions, Number(new URL(first.url).port))
+  }
+  return { url: first.url, run, redeploy }
+}
+
+await t.test('a stream goes on in 1.0 from its cursor when the agent is deployed again without 1.1', async t => {
+  for (const binding of ['JSONRPC', 'HTTP+JSON', 'WEBSOCKET']) {
+    const { url, run, redeploy } = await deployed(t)
+    const first = new AbortController()
+    const client = await connect(url, { bindings: [binding], random: () => 0, signal: first.signal })
+    first.abort()
+    t.teardown(() => client.close())
+    const sent = client.sendStreamingMessage(say('go'))
+    const events = [await next(sent), await next(sent)]
+    const id = events[0] && 'task' in events[0] ? events[0].task.id : ''
+    const watched = client.subscribeToTask({ id })
+    t.equal(brief(await next(watched)), 'task:working', binding)
+    t.equal(client.version, '1.1', binding)
+    await run(0)
+    await redeploy(['1.0'])
+    ;(await run(1)).resolve({ artifact: 'done' })
+    events.push(...(await collect(sent)))
+    t.strictSame(events.map(brief), ['task:submitted', 'working', 'artifact: done', 'completed'], binding)
+    t.strictSame(
+      (await collect(watched)).map(brief),
+      ['artifact: done', 'completed'],
+      `${binding}: a subscription, too`
+    )
+    t.match(client, { version: '1.0', binding })
+    t.match(await client.getTask({ id }), { id, status: { state: 'TASK_STATE_COMPLETED' } })
+  }
+})
+
+await t.test('a stream ends with a clear error if the card has no other version that the client may use', async t => {
+  for (const binding of ['JSONRPC', 'WEBSOCKET']) {
+    const { url, run, redeploy } = await deployed(t)
+    const client = await connect(url, { bindings: [binding], versions: ['1.1'], random: () => 0 })
+    t.teardown(() => client.close())
+    const sent = client.sendStreamingMessage(say('go'))
+    await next(sent)
+    await next(sent)
+    await run(0)
+    await redeploy(['1.0'])
+    const error = await refusal(collect(sent))
+    t.equal(error.code, 'VersionNotSupported', binding)
+    t.match(error.message, /refuses A2A 1\.1: .* does not offer A2A 1\.1, only 1\.0\. Its tasks continue\.$/, binding)
+    t.equal(client.version, '1.1')
+  }
 })
 
 await t.test('without another interface, or one that can be used, the error stays', async t => {

@@ -11,11 +11,10 @@ import { coverageFile } from '../../../adapters/cli/files.ts'
 import { atHost, MOST_CRASHES } from '../../../adapters/inspector/hub.ts'
 import { inspect } from '../../../adapters/inspector/index.ts'
 import { htmlAnswer, Inspector, PageFiles } from '../../../adapters/inspector/inspector.ts'
-import { ContextIndex } from '../../../adapters/inspector/contexts/context-index.ts'
-import { TalkRecord } from '../../../adapters/inspector/contexts/talk-record.ts'
+import { ContextIndex, TalkRecord } from '../../../adapters/inspector/recorder/context-index.ts'
+import { Recorder } from '../../../adapters/inspector/recorder/recorder.ts'
 import { PageLink, type Shown } from '../../../adapters/inspector/page-link.ts'
 import { FrameLog, shownFrame } from '../../../adapters/inspector/recorder/frame-log.ts'
-import { Recorder } from '../../../adapters/inspector/recorder/recorder.ts'
 import { stepSizeOf } from '../../../adapters/inspector/recorder/seen-step.ts'
 import {
   EARLIER_TASKS,
@@ -287,6 +286,7 @@ await t.test('a slow page', async t => {
       authorize: async () => {},
       transitionCounts: undefined,
       draw: async (chart, collapsed) => `${chart} without ${collapsed.join()}`,
+      compare: async () => undefined,
       nodes: undefined,
       test: () => {},
       prove: () => {}

@@ -1,8 +1,12 @@
 import t from 'tap'
 import { createActor, createMachine } from 'xstate'
 import { z } from 'zod'
-import { ContextIndex, KNOWN_CONTEXTS, type ListedContext } from '../../../adapters/inspector/contexts/context-index.ts'
-import { TalkRecord } from '../../../adapters/inspector/contexts/talk-record.ts'
+import {
+  ContextIndex,
+  KNOWN_CONTEXTS,
+  type ListedContext,
+  TalkRecord
+} from '../../../adapters/inspector/recorder/context-index.ts'
 import { negotiate as negotiatePart, offerIn } from '../../../adapters/client/connect.ts'
 import { accepted, declined, offer, reply, textOf } from '../../../runtime/authoring/words.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'

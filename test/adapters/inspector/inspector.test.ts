@@ -8,8 +8,12 @@ import type { ActorRow, ActorStep } from '../../../adapters/inspector/feed.ts'
 import { FLUSH_MS, GRACE_MS } from '../../../adapters/inspector/hub.ts'
 import type { Proving, TestProgress } from '../../../adapters/inspector/test-result.ts'
 import { inspect } from '../../../adapters/inspector/index.ts'
-import { REMEMBERED_ACTORS, REMEMBERED_STEPS } from '../../../adapters/inspector/recorder/context-record.ts'
-import { RECORDED_A_MINUTE, REMEMBERED_CONTEXTS } from '../../../adapters/inspector/recorder/recorder.ts'
+import {
+  RECORDED_A_MINUTE,
+  REMEMBERED_ACTORS,
+  REMEMBERED_CONTEXTS,
+  REMEMBERED_STEPS
+} from '../../../adapters/inspector/recorder/recorder.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import { accepted } from '../../../runtime/authoring/words.ts'
