@@ -131,7 +131,6 @@ const SHORT: Readonly<Record<string, string>> = {
   'adapters/client/transports/websocket/client-socket.ts': 'shared by twins',
   'adapters/client/transports/websocket/socket.browser.ts': 'a twin for browsers',
   'adapters/drawing/layout-thread.ts': 'the entry of a thread',
-  'adapters/inspector/page/talk/stay-at-end.ts': 'it is about scrolling alone',
   'adapters/inspector/page/vite.config.ts': 'the configuration of a build',
   'adapters/inspector/page/without-eval.ts': 'the first script of the page',
   'adapters/react/react.d.ts': 'types of an optional peer'
@@ -144,7 +143,7 @@ const PARTICIPLES = ['accepted', 'declined', 'failed', 'refined', 'rejected', 't
  * Names that are exported more than once: the public ones say the same thing on both sides, the others are parts of the
  * page.
  */
-const TWICE = ['AgentProvider', 'Question', 'choiceText', 'conversation', 'textOf']
+const TWICE = ['AgentProvider', 'Question', 'conversation', 'textOf']
 
 /** An import of a file. Types are not loaded. */
 interface Import {

@@ -8,23 +8,27 @@ import {
 import { createRuntime } from '../../runtime/index.ts'
 import { servedRuntime } from '../../runtime/runtime-options.ts'
 import { fetchCard, foundCard } from '../client/card/discovery.ts'
+import { collectOddities } from '../client/warnings.ts'
 import { interfacesAt } from '../entry/interfaces.ts'
 import { OUTPUT_OPTIONS, readArguments, readOptions, readOutput, readPositionals, refusePassword } from './arguments.ts'
-import { type Command, EXIT, type Io, usageError } from './command.ts'
+import { type Command, CommandError, EXIT, type Io, usageError } from './command.ts'
 import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 import { loadAgent } from './load-agent.ts'
 import {
   aboutKey,
   callOption,
   ENVIRONMENT_HELP,
-  KEY_HELP,
+  ACCESS_HELP,
+  ACCESS_OPTIONS,
   CALL_OPTIONS,
   CALLER_OPTIONS,
   cardFailure,
   findAgent,
   readAccess,
   readPlaceOfAgent,
+  withAgent,
   withinTimeout,
+  type AgentPlace,
   type CallerAccess
 } from './talk/agent-connection.ts'
 import { jsonLine, oneLine, plain } from './text/terminal.ts'
@@ -32,17 +36,20 @@ import { jsonLine, oneLine, plain } from './text/terminal.ts'
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
   usage:
-    'taskchart card URL [--api-key KEY] [--header NAME:VALUE]… [-o json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
+    'taskchart card URL [--extended] [--validate] [--api-key KEY] [--header NAME:VALUE]… [-o json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
   words: ['verify', 'sign'],
   hasOutputForms: true,
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
   --agent-card REF, -a REF
                   the agent, in place of URL: its URL, its host, or a file with its card
+  --extended      the card that the agent shows to callers who authenticate, by GetExtendedAgentCard
+  --validate      end with exit code 1, and with what is wrong, if the card lacks what A2A requires. Without it the client
+                  reads what it can
   --output FORM, -o FORM
                   text (the default), or json: the card as one line. --json is the same
   --timeout TIME  the longest time of the command: 30s, 5m or 1h
-${KEY_HELP}
+${ACCESS_HELP}
 A card is asked for without credentials first. After 401 or 403 it is asked for once more: with the headers, and with
 the key as Authorization: Bearer if WWW-Authenticate names that, else as x-api-key. verify does the same.
 
@@ -63,7 +70,7 @@ sign writes the card with one more signature to stdout. The card of a module nee
 
 Both need the packages @a2a-js/sdk and jose.
 
-Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usage; 3 not reached; 4 credentials are missing, or were refused;
+Exit codes: 0 shown, signed or trusted; 1 not trusted, not valid, or an error; 2 wrong usage; 3 not reached; 4 credentials are missing, or were refused;
 5 the time of --timeout has passed.
 `,
   run: (args, io) => {
@@ -76,21 +83,45 @@ Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usag
 }
 
 const { 'agent-card': agentCard, endpoint, timeout } = CALL_OPTIONS
-const SHOW_OPTIONS = { 'agent-card': agentCard, endpoint, timeout, ...CALLER_OPTIONS, ...OUTPUT_OPTIONS } as const
+const SHOW_OPTIONS = {
+  'agent-card': agentCard,
+  endpoint,
+  timeout,
+  extended: { type: 'boolean' },
+  validate: { type: 'boolean' },
+  ...ACCESS_OPTIONS,
+  ...OUTPUT_OPTIONS
+} as const
 
 async function show(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = readOptions(args, SHOW_OPTIONS)
   const { place, rest } = readPlaceOfAgent(values, positionals, io.env)
   readPositionals(rest, [])
   const form = readOutput(values)
-  const card = await withinTimeout(values.timeout, io, async ({ signal, cwd }) => {
-    const { url, card } = await findAgent(place.url, cwd)
-    return fetchCard(url, { signal, ...place.access, ...(card && { card }) }).catch(error => {
-      throw cardFailure(error, place)
-    })
-  })
+  const oddities = collectOddities()
+  const card = await withinTimeout(values.timeout, io, io =>
+    values.extended ? extendedCardOf(place, io) : publicCardOf(place, io)
+  ).finally(() => oddities.stop())
+  const [wrong] = values.validate ? oddities.take() : []
+  if (wrong !== undefined)
+    throw new CommandError(`The card at ${place.url} is not valid A2A: ${wrong}`, { code: 'A2ACLI_ERR_CARD_INVALID' })
   io.stdout.write(form === 'text' ? plain(readable(card)) : jsonLine(card))
   return EXIT.ok
+}
+
+async function publicCardOf(place: AgentPlace, { signal, cwd }: Io): Promise<AgentCard> {
+  const { url, card } = await findAgent(place.url, cwd)
+  return fetchCard(url, { signal, ...place.access, ...(card && { card }) }).catch(error => {
+    throw cardFailure(error, place)
+  })
+}
+
+function extendedCardOf(place: AgentPlace, io: Io): Promise<AgentCard> {
+  return withAgent(place, io, async client =>
+    client.getExtendedAgentCard({}, { signal: io.signal }).catch(error => {
+      throw cardFailure(error, place)
+    })
+  )
 }
 
 function readable({ name, version, description, supportedInterfaces, capabilities, skills }: AgentCard): string {

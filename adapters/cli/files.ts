@@ -4,7 +4,7 @@ import { basename, dirname, join, parse, relative, resolve, sep } from 'node:pat
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { RecordedExample } from '../inspector/feed.ts'
-import { readExample } from '../inspector/story/recorded-example.ts'
+import { readExample } from '../inspector/story/story.ts'
 import type { ChartCoverage } from '../inspector/test-result.ts'
 import { CommandError } from './command.ts'
 

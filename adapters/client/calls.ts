@@ -1,6 +1,7 @@
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import type { AgentGenerations } from './generations.ts'
 import type { PlacedOptions } from './options.ts'
 import type { RequestFrame } from './requests.ts'
@@ -29,6 +30,24 @@ export interface Calls {
    * sides.
    */
   stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
+}
+
+/** A call with a stream, and how it is read. */
+export interface StreamContext extends StreamSupport {
+  readonly calls: Calls
+  readonly frame: RequestFrame
+  readonly signal: AbortSignal | undefined
+  /** Wakes the waits of all streams, since a call may have changed their tasks. */
+  readonly sleepers: Set<() => void>
+}
+
+/** How streams are read. */
+export interface StreamSupport {
+  /** Whether the agent streams. `false`: by its card it does not. */
+  readonly streams: boolean
+  readonly clock: Clock
+  /** The wait between two looks at a task without a stream. Default: it doubles while the task is unchanged. */
+  readonly pollIntervalMs?: number | undefined
 }
 
 /**

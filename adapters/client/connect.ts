@@ -21,16 +21,22 @@ import type { ConditionalParams } from './conditions.ts'
 import { explainRefusal } from './credentials.ts'
 import { CurrentAgent, type OpenAgent, openAgentConnection, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
-import { type ParameterOptions, knownFrom, serviceParametersOf, tenantOf, validAnswer } from './requests.ts'
-import { StreamProgress } from './retries/stream-progress.ts'
+import {
+  type ParameterOptions,
+  knownFrom,
+  serviceParametersOf,
+  StreamProgress,
+  tenantOf,
+  validAnswer
+} from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /**
  * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the
  * client fetches the card, and uses its first supported interface of A2A 1.1, else of 1.0. Without one it uses the
- * first of 0.3, and converts the answers to 1.0. If the agent refuses the version, the next interface is used; if it took
- * that version before, its card is read anew. Streams go on there. gRPC needs the official client, an optional peer. An interface whose peer is not installed is skipped if there is another,
- * and so is gRPC in browsers.
+ * first of 0.3, and converts the answers to 1.0. If the agent refuses the version, the next interface is used; if it
+ * took that version before, its card is read again. Streams go on there. gRPC needs the official client, an optional
+ * peer. An interface whose peer is not installed is skipped if there is another, and so is gRPC in browsers.
  *
  * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation,
  * which says what is missing, if no interface fits. Rejects with Forbidden if the card would send headers or

@@ -8,7 +8,7 @@ import { isSocketAddress } from './hosts.ts'
 import type { OpenByCard } from './open-by-card.ts'
 import { OPENERS } from './openers.ts'
 import { backOffOptions, type ConnectOptions, type PlacedOptions } from './options.ts'
-import type { StreamProgress } from './retries/stream-progress.ts'
+import type { StreamProgress } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 import { wholeStreams } from './retries/whole-streams.ts'
 import type { CalledAgent } from './traced-calls.ts'
@@ -34,7 +34,7 @@ export interface OpenAgent {
 export async function openAgentConnection(url: string, options: ConnectOptions, openers = OPENERS): Promise<OpenAgent> {
   const given = readBindings(options.bindings)
   checkAccess(options)
-  const { headers, credentials, verifyCard, versions, card } = options
+  const { headers, credentials, verifyCard, versions, card, pollIntervalMs } = options
   const { clock } = backOffOptions(options)
   const isMute = openers['1.0'].WEBSOCKET?.lacks?.header !== undefined && (headers ?? credentials) !== undefined
   const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true) && !isMute
@@ -43,7 +43,7 @@ export async function openAgentConnection(url: string, options: ConnectOptions, 
     const openedBy = async (opened: OpenByCard): Promise<OpenAgent> => {
       const { calls, binding, tenant, name, streams, next } = opened
       return {
-        calls: await traced(wholeStreams(calls, { streams, clock }), options, { binding, name }),
+        calls: await traced(wholeStreams(calls, { streams, clock, pollIntervalMs }), options, { binding, name }),
         binding,
         tenant: { asCard: tenant },
         options: opened.options,
@@ -60,7 +60,7 @@ export async function openAgentConnection(url: string, options: ConnectOptions, 
     throw explainRefusal(error, placedOptions)
   })
   return {
-    calls: await traced(wholeStreams(calls, { streams: true, clock }), options, { binding }),
+    calls: await traced(wholeStreams(calls, { streams: true, clock, pollIntervalMs }), options, { binding }),
     binding,
     tenant: 'as given',
     options: placedOptions,

@@ -54,7 +54,7 @@ export async function openByCard(
 ): Promise<OpenByCard> {
   const versions = readVersions(options.versions)
   // The signal is for the first connection alone.
-  const { signal, ...lasting } = options
+  const { signal: _first, ...lasting } = options
   const openAnew = async (options: ConnectOptions, refused?: UsableInterface, hadTls = false): Promise<OpenByCard> => {
     const card = await fetchCard(url, options)
     const places = placesIn(card, options.credentials)

@@ -73,6 +73,8 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal
   /** How long a lost connection is retried before calls and streams fail. Default 5 minutes; 0 never retries. */
   readonly giveUpAfterMs?: number
+  /** How often a task is read if the agent does not stream. Default: after 1 second, then less often up to 15. */
+  readonly pollIntervalMs?: number
   readonly clock?: Clock
   /** A random number from 0 up to 1, for the jitter of the back-off. Default `Math.random`. */
   readonly random?: () => number
@@ -96,6 +98,7 @@ export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
   cardLimits: objectSuchAs('{ skills: 100 }'),
   signal: withMethods(['addEventListener', 'throwIfAborted'], 'an AbortSignal'),
   giveUpAfterMs: [value => Number(value) >= 0, 'milliseconds from 0'],
+  pollIntervalMs: [value => Number(value) >= 1, 'milliseconds from 1'],
   clock: A_CLOCK,
   random: functionFor('a function that gives a number from 0 up to 1'),
   telemetry: A_TELEMETRY

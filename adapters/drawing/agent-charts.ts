@@ -9,7 +9,7 @@ import { FROM_START, type TransitionCount, UNKNOWN } from '../../runtime/work-po
 import { writtenChart } from '../../runtime/xstate/written-chart.ts'
 
 /** The id of one chart of an agent. `child:` and an actor's name are for charts that the work invokes or spawns. */
-type ChartId = 'work' | 'negotiation' | 'task' | 'context' | `child:${string}`
+type ChartId = 'work' | 'respond' | 'negotiation' | 'task' | 'context' | `child:${string}`
 
 /** One of the charts of an agent. */
 export interface AgentChart {
@@ -26,9 +26,13 @@ export interface AgentChart {
 export function chartsOf({ work, negotiate }: Agent): AgentChart[] {
   const own = isChart(work) ? [{ id: 'work' as const, title: 'The work', machine: work }, ...childrenOf(work)] : []
   const negotiation = { id: 'negotiation' as const, title: 'The negotiation', machine: negotiationMachine }
+  const respond = isNegotiation(negotiate) ? negotiate.respond : undefined
   const task = { id: 'task' as const, title: 'A task', machine: taskMachine }
   return [
     ...own,
+    ...(isChart(respond)
+      ? [{ id: 'respond' as const, title: 'What the agent answers to offers', machine: respond }]
+      : []),
     ...(isNegotiation(negotiate) ? [negotiation] : []),
     ...(work ? [task] : []),
     { id: 'context', title: 'A context', machine: contextMachine }

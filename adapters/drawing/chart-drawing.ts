@@ -1,7 +1,8 @@
 import type { AnyStateMachine } from 'xstate'
+import type { WrittenChart } from '../../runtime/xstate/written-chart.ts'
 import { baseLine, BORDERS, LABEL_GAP, type PlacedText, TAG_PADDING, type TransitionLabel } from './elk-graph.ts'
 import { type ChartLayout, layoutOf, type Rectangle, type PlacedArrow, type PlacedState } from './layout.ts'
-import type { MergedChart } from './merged-chart.ts'
+import { type DifferenceMarks, type Mark, mergedChart, type MergedChart } from './merged-chart.ts'
 import { type ChartOutline, collapsedOutline, outlineOf, outlineOfChart, type OutlineTransition } from './outline.ts'
 import { CHART_STYLE, MARK_STYLE, type CutText } from './style.ts'
 import { element, formatDecimal, svgText } from './svg-element.ts'
@@ -22,9 +23,43 @@ export async function drawChart(machine: AnyStateMachine, collapsed: readonly st
  * Draws two charts in one. What is new, gone or changed has the class `added`, `removed` or `changed`. Rejects as
  * `drawChart` does.
  */
-export async function drawMerged({ chart, marks }: MergedChart): Promise<string> {
+export function drawMerged({ chart, marks }: MergedChart): Promise<string> {
+  return drawMarked(chart, marks)
+}
+
+async function drawMarked(chart: WrittenChart, marks: Marks): Promise<string> {
   const outline = outlineOfChart(chart)
   return svgOf(outline, await layoutOf(outline), marks)
+}
+
+/** The maximum number of states of a chart that is drawn before and now: a larger one would take minutes. */
+const MOST_STATES = 400
+
+/** Two charts, and what differs. */
+interface ChartPair {
+  readonly before: WrittenChart
+  readonly after: WrittenChart
+  readonly marks: DifferenceMarks
+}
+
+/** The drawings of a pair; empty if it has too many states. */
+export interface PairDrawings {
+  readonly before: string
+  readonly now: string
+}
+
+/**
+ * Draws the chart before, with the class `active` for states in which tasks are, and the chart of now as `drawMerged`
+ * does. Rejects as `drawChart` does.
+ */
+export async function drawPair(
+  { before, after, marks }: ChartPair,
+  active: readonly string[] = []
+): Promise<PairDrawings> {
+  const merged = mergedChart(before, after, marks)
+  if (merged.chart.states.length > MOST_STATES) return { before: '', now: '' }
+  const lit = new Map(active.map(id => [id, 'active' as const]))
+  return { before: await drawMarked(before, lit), now: await drawMerged(merged) }
 }
 
 /** The class of a mark, after others. */
@@ -33,7 +68,7 @@ function markClass(marks: Marks, name: string): string {
   return mark ? ` ${mark}` : ''
 }
 
-type Marks = MergedChart['marks']
+type Marks = ReadonlyMap<string, Mark | 'active'>
 
 /** Draws a laid-out chart as SVG: arrows first, states above them, so that state names stay readable. */
 function svgOf(outline: ChartOutline, { width, height, states, arrows, dots }: ChartLayout, marks: Marks): string {

@@ -50,6 +50,16 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;'
 }
 
+const CHARACTERS = new Map(Object.entries(ENTITIES).map(([character, entity]) => [entity, character]))
+
+/** The text of an attribute value that {@link attributeText} wrote. */
+export function attributeValue(written: string): string {
+  return written.replace(
+    /&(?:#(\d+)|\w+);/g,
+    (entity, code) => CHARACTERS.get(entity) ?? String.fromCharCode(Number(code))
+  )
+}
+
 /** Text for an element of SVG or HTML, or an attribute in quotes. */
 export function escapeMarkup(text: string): string {
   return text.replace(/[&<>"']/g, character => ENTITIES[character] as string)

@@ -10,8 +10,11 @@ import type { ChartCoverage, Proving, TestProgress } from './test-result.ts'
  * the browser may import it.
  */
 
-/** A chart: one of taskchart's own, the work's, or that of an actor which the work invokes, by its source. */
-export type ChartId = 'context' | 'task' | 'negotiation' | 'work' | `child:${string}`
+/**
+ * A chart: one of taskchart's own, the author's `respond` of a negotiation, the work's, or that of an actor which the
+ * work invokes, by its source.
+ */
+export type ChartId = 'context' | 'task' | 'negotiation' | 'respond' | 'work' | `child:${string}`
 
 export interface Chart {
   readonly id: ChartId
@@ -60,8 +63,11 @@ export interface InspectedContext {
   /** Milliseconds since 1970. */
   readonly openedMs: number
   readonly changedMs: number
-  /** The standing offer of its negotiation, which the client may accept before `expiresMs`. */
-  readonly offer?: { readonly offerId: string; readonly expiresMs: number }
+  /**
+   * The standing offer of its negotiation, which the client may accept before `expiresMs`. `states`: the ids of the
+   * active states of the author's chart that made it, outermost first; empty if that is a function or has ended.
+   */
+  readonly offer?: { readonly offerId: string; readonly expiresMs: number; readonly states: readonly string[] }
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { AnyStateMachine, InspectionEvent } from 'xstate'
+import type { AnyStateMachine, InspectionEvent, StateValue } from 'xstate'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { TokenBucket } from '../../runtime/access/shares.ts'
@@ -11,6 +11,7 @@ import { definitionOfSnapshot } from '../../runtime/store/rows.ts'
 import { isOpeningMessage, type Commit } from '../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../runtime/telemetry-port.ts'
 import { chartVersion } from '../../runtime/work-port.ts'
+import { statesOfValue } from '../../runtime/xstate/persisted-snapshot.ts'
 import { type AgentChart, chartsOf, heatOf } from '../drawing/agent-charts.ts'
 import { chartSource } from '../drawing/chart-source.ts'
 import { chartMermaid } from '../drawing/mermaid.ts'
@@ -19,6 +20,7 @@ import { seenNodes } from './nodes-seen.ts'
 import type { PageLink, Shown } from './page-link.ts'
 import { ContextIndex, TalkRecord } from './recorder/context-index.ts'
 import { Recorder } from './recorder/recorder.ts'
+import { stateIds } from './recorder/seen-step.ts'
 import { earlierTasks, KNOWN_TASKS, openingOf, TaskIndex } from './recorder/task-index.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
@@ -142,7 +144,11 @@ export function observe(
       }
     })
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
-  contexts.readFrom({ live: recorder, readMessages, troubled })
+  const statesOf = (value: unknown) => {
+    const respond = chartsOf(observation.agent).find(({ id }) => id === 'respond')
+    return respond && value !== undefined ? stateIds(statesOfValue(respond.machine, value as StateValue)) : []
+  }
+  contexts.readFrom({ live: recorder, readMessages, statesOf, troubled })
   const openedWith = before?.openedWith ?? new Map<string, string>()
   const budget = new TokenBucket(listedAMinute)
   /**

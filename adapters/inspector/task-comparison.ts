@@ -5,12 +5,10 @@ import type { ContextKey } from '../../runtime/store/store.ts'
 import type { Observation } from '../../runtime/telemetry-port.ts'
 import { type LocalModules, outlineForVersion, outlineText, textDigest, tryRestore } from '../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../runtime/xstate/persisted-snapshot.ts'
-import type { WrittenState } from '../../runtime/xstate/written-chart.ts'
-import { drawMerged } from '../drawing/chart-drawing.ts'
-import { type MergedChart, mergedChart } from '../drawing/merged-chart.ts'
+import { drawPair, type PairDrawings } from '../drawing/chart-drawing.ts'
 import type { AgentDiff, ChartDiff } from '../testing/diff/agent-diff.ts'
 import { type JudgedTask, StoredComparison } from '../testing/diff/stored-diff.ts'
-import { VERDICT_SENTENCES } from '../testing/diff/verdict-words.ts'
+import { stateIds, VERDICT_SENTENCES } from '../testing/diff/verdict-words.ts'
 import type { ChartId, ComparedChart, ShownComparison } from './feed.ts'
 import type { Redact } from './recorder/seen-step.ts'
 
@@ -29,8 +27,7 @@ interface ComparisonParts {
 /** The maximum number of configurations that are followed, so that a large chart does not hold up the agent. */
 const MOST_CONFIGURATIONS = 2000
 
-/** The maximum numbers of states in a drawing, and of changes and clauses, and the longest of these in characters. */
-const MOST_STATES = 400
+/** The maximum number of changes and of clauses, and the longest of these in characters. */
 const MOST_LINES = 200
 const LONGEST_LINE = 600
 
@@ -54,11 +51,14 @@ export class TaskComparisons {
   readonly #comparison: StoredComparison
   /** The digests of what the agent is now for tasks of a version. */
   readonly #digests = new Map<string, string>()
-  readonly #drawings = new Map<ChartDiff, Promise<Pick<ComparedChart, 'before' | 'now'>>>()
+  readonly #drawings = new Map<ChartDiff, Promise<PairDrawings>>()
   #modules: LocalModules | undefined
 
-  constructor(parts: ComparisonParts) {
+  readonly #drawPair: typeof drawPair
+
+  constructor(parts: ComparisonParts, draw = drawPair) {
     this.#parts = parts
+    this.#drawPair = draw
     const { agent, store, replays, localModules } = parts
     const modules = localModules && (() => this.#localModules as LocalModules)
     this.#comparison = new StoredComparison(store, { agent, modules }, { most: MOST_CONFIGURATIONS, replays })
@@ -126,8 +126,8 @@ export class TaskComparisons {
       id: chart.chart as ChartId,
       ...(await this.#drawn(chart)),
       stands: {
-        before: standsIn(chart.before.root, snapshotIn(chart.chart, before)),
-        now: standsIn(chart.after.root, snapshotIn(chart.chart, now))
+        before: stateIds(chart.before.root, snapshotIn(chart.chart, before)),
+        now: stateIds(chart.after.root, snapshotIn(chart.chart, now))
       }
     }))
     return {
@@ -151,25 +151,15 @@ export class TaskComparisons {
     return String(this.#parts.redact(text)).slice(0, LONGEST_LINE)
   }
 
-  #drawn(chart: ChartDiff): Promise<Pick<ComparedChart, 'before' | 'now'>> {
-    const known = this.#drawings.get(chart) ?? this.#draw(chart)
+  #drawn(chart: ChartDiff): Promise<PairDrawings> {
+    const known =
+      this.#drawings.get(chart) ??
+      this.#drawPair(chart).catch((error: unknown) => {
+        this.#parts.logger.error('a compared chart could not be drawn', { error })
+        return { before: '', now: '' }
+      })
     this.#drawings.set(chart, known)
     return known
-  }
-
-  async #draw({ before, after, marks }: ChartDiff): Promise<Pick<ComparedChart, 'before' | 'now'>> {
-    const [old, now] = await Promise.all(
-      [{ chart: before, marks: new Map() }, mergedChart(before, after, marks)].map(chart => this.#svgOf(chart))
-    )
-    return { before: String(old), now: String(now) }
-  }
-
-  async #svgOf(merged: MergedChart): Promise<string> {
-    if (merged.chart.states.length > MOST_STATES) return ''
-    return drawMerged(merged).catch((error: unknown) => {
-      this.#parts.logger.error('a compared chart could not be drawn', { error })
-      return ''
-    })
   }
 }
 
@@ -185,17 +175,4 @@ function snapshotIn(chart: string, work: PersistedSnapshot | undefined): unknown
   const children = Object.values(work?.children ?? {})
   return children.find(({ src, snapshot }) => chart === `child:${String(src)}` && snapshot.status === 'active')
     ?.snapshot.value
-}
-
-/** The ids of the states of a state value, outermost first; none without one. */
-function standsIn(state: WrittenState, value: unknown): string[] {
-  if (value === undefined) return []
-  const inner = typeof value === 'string' ? [[value, {}] as const] : Object.entries(Object(value))
-  return [
-    state.id,
-    ...inner.flatMap(([key, below]) => {
-      const child = state.states.find(one => one.key === key)
-      return child ? standsIn(child, below) : []
-    })
-  ]
 }

@@ -122,7 +122,8 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
       )}`
     )
   const { drivers, lacks: unwalked } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
-  if (drivers.some(driver => driver.startsWith('over MCP'))) checkMcpInstalled('The driver over MCP')
+  const hasMcp = drivers.some(driver => driver.startsWith('over MCP'))
+  if (hasMcp) checkMcpInstalled('The driver over MCP')
   const fewer = chosen.filter(({ isDeepest }) => isDeepest)
   const walkedBy = (driver: Driver) => {
     const { disk }: Partial<Manner> = Object(DRIVERS[driver])
@@ -133,7 +134,11 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     driver =>
       `${driver}: ${fewer.length} of ${chosen.length} paths, which visit each configuration. To walk all of them: --complete, or complete: true`
   )
-  const lacks = [...unwalked, ...ungenerated, ...left]
+  const unbargained =
+    hasMcp && chosenBargains.length > 0
+      ? [`not walked over MCP: the ${chosenBargains.length} paths of the negotiation. A host answers offers by forms`]
+      : []
+  const lacks = [...unwalked, ...ungenerated, ...left, ...unbargained]
   const walkPath = async (path: Path, driver: Driver, at: AtStep): Promise<void> => {
     const manner = DRIVERS[driver]
     try {

@@ -129,6 +129,13 @@ export function activeStates(snapshot: object): readonly ActiveState[] {
   return (snapshot as Partial<Pick<AnyMachineSnapshot, '_nodes'>>)._nodes ?? NO_STATES
 }
 
+/** The active states of a stored value of a chart; none if the chart has no such states. */
+export function statesOfValue(machine: AnyStateMachine, value: StateValue): readonly ActiveState[] {
+  return stateMisfit(machine.root, value) === undefined
+    ? activeStates(machine.resolveState({ value, context: {} }))
+    : NO_STATES
+}
+
 /** Whether a state is another one, or nested in it. */
 export function isWithin<State extends { readonly parent?: State | undefined }>(
   state: State | undefined,

@@ -15,7 +15,7 @@ const MOST_NAMED = 8
 const MEASURED = ['machines', 'runtime', 'adapters', 'examples']
 
 /** The page runs in a browser, where its tests drive it. The others run when the package or the example is built. */
-const ELSEWHERE = ['adapters/inspector/page/', 'adapters/client/browser/vite.', 'examples/web/']
+const ELSEWHERE = ['adapters/inspector/page/', 'adapters/client/browser/vite.', 'examples/web/', 'examples/copilot/']
 
 const PARTS = ['statements', 'branches', 'functions', 'lines'] as const
 

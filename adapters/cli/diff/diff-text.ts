@@ -165,7 +165,8 @@ function definitionLines(one: DefinitionDiff, hasColours: boolean): string[] {
   ]
 }
 
-function definitionTitle({ version, digest, tasks }: DefinitionDiff): string {
+/** What a definition is, and how many tasks it has stored. */
+export function definitionTitle({ version, digest, tasks }: DefinitionDiff): string {
   const by = version === undefined ? 'no version' : `version ${oneLine(version)}`
   return `${openTasksText(tasks)} stored by ${by}${digest === undefined ? '' : `, definition ${digest}`}`
 }
@@ -174,7 +175,7 @@ function definitionTitle({ version, digest, tasks }: DefinitionDiff): string {
 const SHOWN_IDS = 3
 
 /** How many tasks a group has, and which: `2 tasks: t1, t2`. */
-function idsText({ tasks, ids }: Pick<StoredGroup, 'tasks' | 'ids'>): string {
+export function idsText({ tasks, ids }: Pick<StoredGroup, 'tasks' | 'ids'>): string {
   const shown = ids.slice(0, SHOWN_IDS).map(oneLine).join(', ')
   const more = tasks > SHOWN_IDS ? `, and ${tasks - SHOWN_IDS} more` : ''
   return `${tasks === 1 ? '1 task' : `${tasks} tasks`}: ${shown}${more}`

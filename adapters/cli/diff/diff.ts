@@ -17,6 +17,7 @@ import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
 import { LiveLine } from '../text/live-line.ts'
 import { jsonLine, plain } from '../text/terminal.ts'
+import { diffHtml, storedDiffHtml } from './diff-html.ts'
 import { diffJson, diffMarkdown, diffText, storedDiffJson, storedDiffMarkdown, storedDiffText } from './diff-text.ts'
 import { withRevision } from './revision.ts'
 
@@ -47,8 +48,9 @@ at which it differs, with both sides. Nothing is written.
 
   --since REVISION  compare with the module at a revision of git, in a folder that has the node_modules of today
   --db FILE|URL     compare the open tasks of a file or database of taskchart serve --db
-  -o FORMAT         text (the default), json, markdown (for a comment on a pull request), mermaid, or svg (needs elkjs): the chart
-                    with what is new, gone and changed
+  -o FORMAT         text (the default), json, markdown (for a comment on a pull request), html (needs elkjs): one file with the charts
+                    before and now side by side, which needs no network; mermaid, or svg (needs elkjs): the chart of now with
+                    what is new, gone and changed
   --json            the same as -o json: one document
   -o lines          with --db: one line of JSON for each task: { tenant, principal, contextId, taskId, state, verdict, reasons,
                     configuration, version?, definition?, isMigrated?, word?, before?, after? }
@@ -75,7 +77,8 @@ const FORMATS = {
   json: (diff: AgentDiff) => diffJson(diff),
   markdown: (diff: AgentDiff) => diffMarkdown(diff),
   mermaid: (diff: AgentDiff) => mermaidOf(mergedOf(drawnIn(diff))),
-  svg: (diff: AgentDiff) => drawMerged(mergedOf(drawnIn(diff)))
+  svg: (diff: AgentDiff) => drawMerged(mergedOf(drawnIn(diff))),
+  html: (diff: AgentDiff) => diffHtml(diff)
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
@@ -104,6 +107,7 @@ const STORED_FORMATS = {
   markdown: (diff: StoredDiff) => storedDiffMarkdown(diff),
   mermaid: (diff: StoredDiff, _: Io, chart?: string) => mermaidOf(mergedOf(drawnIn(mostUsed(diff, chart)))),
   svg: (diff: StoredDiff, _: Io, chart?: string) => drawMerged(mergedOf(drawnIn(mostUsed(diff, chart)))),
+  html: (diff: StoredDiff) => storedDiffHtml(diff),
   // Each task is written when it has its verdict.
   lines: () => ''
 }

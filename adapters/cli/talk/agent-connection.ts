@@ -61,6 +61,9 @@ export const ENVIRONMENT_HELP = `An API key may be in ${KEYS.join(' or ')}, and 
 They are sent only if the card has a scheme for them, or is itself refused, and not beside --api-key.
 `
 
+/** The option of commands that read a task again and again if its agent does not stream. */
+export const POLL_OPTION = { 'poll-interval': { type: 'string' } } as const
+
 /** The values of `ACCESS_OPTIONS`. */
 export interface AccessValues {
   readonly 'api-key'?: string | undefined
@@ -86,6 +89,7 @@ export interface CallValues extends AccessValues {
   readonly 'a2a-version'?: string | undefined
   readonly 'svc-param'?: readonly string[] | undefined
   readonly timeout?: string | undefined
+  readonly 'poll-interval'?: string | undefined
 }
 
 /** How to reach an agent: where it is, what identifies the caller, and how to call it, unless the card chooses. */
@@ -98,6 +102,8 @@ export interface AgentPlace {
   readonly version?: string | undefined
   /** Service parameters of every call. */
   readonly parameters?: Readonly<Record<string, string>> | undefined
+  /** How often a task of an agent that does not stream is read. Default: as `connect` has it. */
+  readonly pollIntervalMs?: number
   /** How long calls are retried. Default: as `connect` has it. */
   readonly giveUpAfterMs?: number
 }
@@ -140,13 +146,15 @@ export function readPlaceOfAgent(
   const named = readAlias({ 'agent-card': values['agent-card'], endpoint: values.endpoint }, ['agent-card', 'endpoint'])
   const [first, ...others] = positionals
   const url = named ?? first
+  const interval = values['poll-interval']
   if (url === undefined) throw usageError('URL is missing.')
   const place = {
     url,
     access: readAccess(values, env),
     bindings: readAlias({ binding: values.binding, transport: values.transport }, ['binding', 'transport']),
     version: values['a2a-version'],
-    parameters: values['svc-param'] && readParameters(values['svc-param'])
+    parameters: values['svc-param'] && readParameters(values['svc-param']),
+    ...(interval !== undefined && { pollIntervalMs: readDuration('--poll-interval', interval) })
   }
   return { place, rest: named === undefined ? others : positionals }
 }
@@ -224,7 +232,7 @@ export async function withAgent<T>(place: AgentPlace, io: Io, use: (client: Agen
 
 /** Connects to an agent. The caller closes the connection. Throws a usage error for an invalid URL or binding. */
 export async function connectTo(place: AgentPlace, { signal, cwd }: Pick<Io, 'signal' | 'cwd'>): Promise<AgentClient> {
-  const { access, bindings, version, giveUpAfterMs, parameters } = place
+  const { access, bindings, version, giveUpAfterMs, pollIntervalMs, parameters } = place
   const { url, card } = await findAgent(place.url, cwd)
   try {
     const client = await connect(url, {
@@ -232,6 +240,7 @@ export async function connectTo(place: AgentPlace, { signal, cwd }: Pick<Io, 'si
       ...access,
       ...(card && { card }),
       ...(giveUpAfterMs !== undefined && { giveUpAfterMs }),
+      ...(pollIntervalMs !== undefined && { pollIntervalMs }),
       ...(bindings && { bindings }),
       ...(version !== undefined && { versions: [version] })
     })

@@ -20,7 +20,7 @@ import {
   withAgent
 } from './agent-connection.ts'
 import { exitStatus, isActive, nothingYet, commandPartsOf, showTurn } from './follow.ts'
-import { askAnswer, askFields, fieldsOfTerms } from './form.ts'
+import { askAnswer, askTerms } from './form.ts'
 import { contextFolder, ContextMemory, type LastContext } from './last-context.ts'
 import type { StreamedEvents } from './results.ts'
 import { watchEvents } from './watch.ts'
@@ -150,7 +150,7 @@ export class ChatLoop {
 
   async #counter(): Promise<void> {
     if (this.#hasOffer(this.#offer))
-      await this.#say(negotiate({ propose: await askFields(fieldsOfTerms(this.#offer.terms), this.#formUser()) }))
+      await this.#say(negotiate({ propose: await askTerms(this.#offer.terms, this.#formUser()) }))
   }
 
   #hasOffer(offer: Offer | undefined): offer is Offer {

@@ -18,6 +18,7 @@ import {
   type CallerAccess,
   CALL_HELP,
   CALL_OPTIONS,
+  POLL_OPTION,
   type AgentPlace,
   ENVIRONMENT_HELP,
   withAgent
@@ -36,13 +37,16 @@ import {
 export const FOLLOW_OPTIONS = {
   out: { type: 'string' },
   ...CALL_OPTIONS,
+  ...POLL_OPTION,
   ...OUTPUT_OPTIONS,
   'exit-status': { type: 'boolean' }
 } as const
 
 /** Their help text. */
 export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; existing files are never overwritten
-${CALL_HELP}  --exit-status   exit with 10 if the task failed, or was rejected or canceled, and with 11 if it waits
+${CALL_HELP}  --poll-interval TIME
+                  how often a task is read if the agent does not stream. Default: 2s, or 1s to 15s for a message
+  --exit-status   exit with 10 if the task failed, or was rejected or canceled, and with 11 if it waits
   --output FORM, -o FORM
                   text (the default), or json: one document, whatever happens, and nothing else on stdout
   --stream        with -o json: one line for each event of the stream

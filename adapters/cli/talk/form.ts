@@ -1,18 +1,11 @@
-import { isObject, type JsonValue } from '../../../machines/protocol/codec/json.ts'
+import type { JsonValue } from '../../../machines/protocol/codec/json.ts'
 import type { Part } from '../../../machines/protocol/objects.ts'
+import { type FieldMember, fieldOf, numberIn, optionText, termsField } from '../../client/state/answer-form.ts'
 import { expectedText } from '../text/format.ts'
 import { oneLine } from '../text/terminal.ts'
 import { expectsLine } from './results.ts'
 
 type Schema = Readonly<Record<string, unknown>>
-
-/** One value in a form. */
-export interface FormField {
-  readonly name: string
-  /** An untrusted JSON Schema. */
-  readonly schema: Schema
-  readonly isRequired: boolean
-}
 
 /** The user of a form. */
 export interface FormUser {
@@ -36,28 +29,23 @@ export async function askAnswer(schema: Schema, user: FormUser): Promise<Part> {
 }
 
 /** The fields of a form for an object. `undefined` if the schema describes no object, or too large a one. */
-export function formFieldsOf({ type, properties, required }: Schema): FormField[] | undefined {
-  if (type !== 'object' || !isObject(properties)) return undefined
-  const fields = Object.entries(properties)
-  if (fields.length === 0 || fields.length > MOST_FIELDS) return undefined
-  return fields.map(([name, schema]) => ({
-    name,
-    schema: isObject(schema) ? schema : {},
-    isRequired: Array.isArray(required) && required.includes(name)
-  }))
+export function formFieldsOf(schema: Schema): readonly FieldMember[] | undefined {
+  const field = fieldOf(schema)
+  if (field.kind !== 'object' || field.members.length === 0 || field.members.length > MOST_FIELDS) return undefined
+  return field.members
 }
 
-/** The fields of a form for terms: each value can be changed to another of its type. */
-export function fieldsOfTerms(terms: Readonly<Record<string, unknown>>): FormField[] {
-  return Object.entries(terms).map(([name, value]) => ({
-    name,
-    schema: { ...(typeof value !== 'object' && { type: typeof value }), default: value },
-    isRequired: true
-  }))
+/** Requests terms in place of others: each value can be changed to another of its type. */
+export async function askTerms(terms: Readonly<Record<string, unknown>>, user: FormUser): Promise<FormAnswer> {
+  return askFields(termsField(terms).members, user)
+}
+
+interface FormAnswer {
+  [name: string]: JsonValue
 }
 
 /** Requests each field. An empty line is the default, or omits a field that is not required. */
-export async function askFields(fields: readonly FormField[], user: FormUser): Promise<{ [name: string]: JsonValue }> {
+async function askFields(fields: readonly FieldMember[], user: FormUser): Promise<FormAnswer> {
   const values: [string, JsonValue][] = []
   for (const { name, schema, isRequired } of fields) {
     user.print(fieldText(name, schema, isRequired, user.columns))
@@ -117,34 +105,24 @@ function wantedText(schema: Schema, columns: number): string {
 
 /** Parses a line by the schema. `undefined` if that is impossible; the agent checks the rest. */
 export function readValue(text: string, schema: Schema): JsonValue | undefined {
-  const { type, enum: choices } = schema
-  if (Array.isArray(choices))
-    return (choices as JsonValue[]).find(
-      choice => (typeof choice === 'string' ? choice : JSON.stringify(choice)) === text
-    )
-  if (type === 'string') return text
-  if (type === 'number' || type === 'integer') return readNumber(text, schema)
-  if (type === 'boolean')
-    return /^(?:true|yes|y)$/i.test(text) ? true : /^(?:false|no|n)$/i.test(text) ? false : undefined
-  return readJson(text) ?? (type === undefined ? text : undefined)
-}
-
-function readNumber(
-  text: string,
-  { type, minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below }: Schema
-): number | undefined {
-  const value = text === '' ? Number.NaN : Number(text)
-  const isInside =
-    value >= limit(minimum, -Infinity) &&
-    value <= limit(maximum, Infinity) &&
-    value > limit(above, -Infinity) &&
-    value < limit(below, Infinity)
-  return isInside && (type !== 'integer' || Number.isInteger(value)) ? value : undefined
-}
-
-/** A bound of an untrusted schema, or the one that bounds nothing. */
-function limit(bound: unknown, none: number): number {
-  return typeof bound === 'number' ? bound : none
+  const field = fieldOf(schema)
+  switch (field.kind) {
+    case 'const':
+      return optionText(field.value) === text ? field.value : undefined
+    case 'choice':
+      return field.options.find(option => optionText(option) === text)
+    case 'text':
+      return text
+    case 'number':
+      return numberIn(text, field)
+    case 'boolean':
+      return /^(?:true|yes|y)$/i.test(text) ? true : /^(?:false|no|n)$/i.test(text) ? false : undefined
+    case 'list':
+    case 'object':
+    case 'json':
+    default:
+      return readJson(text) ?? (schema['type'] === undefined ? text : undefined)
+  }
 }
 
 function readJson(text: string): JsonValue | undefined {

@@ -34,7 +34,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
         ...place,
         out: values.out,
         form,
-        stream: client => watchEvents(id, client, io),
+        stream: client => watchEvents(id, client, io, place.pollIntervalMs),
         goesOnIn: state => isForPeople && isInterrupted(state),
         stopsIn: state => !isForPeople && isInterrupted(state),
         hasExitStatus: values['exit-status'] ?? false,
@@ -49,7 +49,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 export async function* watchEvents(
   id: string,
   client: AgentClient,
-  { signal, clock }: Pick<Io, 'signal' | 'clock'>
+  { signal, clock }: Pick<Io, 'signal' | 'clock'>,
+  pollIntervalMs = 2000
 ): AsyncGenerator<StreamResponse, void, undefined> {
   let state: TaskState | undefined
   try {
@@ -66,13 +67,10 @@ export async function* watchEvents(
   let task = await read()
   yield { task }
   while (!isTerminal(task.status.state)) {
-    await delay(LOOK_MS, clock, signal)
+    await delay(pollIntervalMs, clock, signal)
     signal.throwIfAborted()
     const before = JSON.stringify(task)
     task = await read()
     if (JSON.stringify(task) !== before) yield { task }
   }
 }
-
-/** How often a task without a stream is read. */
-const LOOK_MS = 2000

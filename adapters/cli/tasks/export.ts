@@ -1,15 +1,17 @@
 import { lstat, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { AnyStateMachine } from 'xstate'
+import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
 import type { Agent } from '../../../runtime/index.ts'
 import { redactValue } from '../../../runtime/ports/logger.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
+import { type ChartParts, partsOf } from '../../../runtime/work-port.ts'
 import { chartsOf } from '../../drawing/agent-charts.ts'
-import { drawChart } from '../../drawing/chart-drawing.ts'
-import { rebuiltSteps } from '../../inspector/story/chart-path.ts'
-import { storyHtml, taskChartNames } from '../../inspector/story/story.ts'
+import { drawChart, drawMerged } from '../../drawing/chart-drawing.ts'
+import { storyHtml } from '../../inspector/story/story-file.ts'
+import { rebuiltTaskSteps } from '../../inspector/story/story.ts'
 import { readOptions } from '../arguments.ts'
 import { CommandError, EXIT, type Io, type Output, usageError } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
@@ -60,9 +62,10 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
   if (values.svg === true && ids.length !== 1) throw usageError('--svg exports one task. Give its id.')
   if (values.svg === true && values.html === true)
     throw usageError('--html and --svg exclude each other. Give one of them.')
-  if (values.agent !== undefined && values.svg !== true) throw usageError('--agent is for --svg.')
+  if (values.agent !== undefined && values.svg !== true && values.html !== true)
+    throw usageError('--agent is for --html and --svg.')
   const module = values.agent === undefined ? undefined : await loadUnlessStopped(values.agent, io)
-  const chart = module && workChartOf(module.agent, values.agent)
+  const chart = module && workChartIn(module.agent, values.agent)
   const counts: Counts = { exported: 0, failures: new Set() }
   const reporter = reporterFor(counts, values.history ?? values.out, io)
   const report = (message: string) => {
@@ -92,7 +95,7 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
             report,
             textOf:
               values.html === true
-                ? id => taskStoryOf(source, id)
+                ? id => taskStoryOf(source, id, chart)
                 : values.svg === true
                   ? id => taskPictureOf(source, id, chart)
                   : async (id, scope) => lineOf(await source.read(id, scope))
@@ -221,15 +224,27 @@ async function refuseExisting(path: string): Promise<void> {
   if (isInUse) throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`)
 }
 
-/** The story of a task as an HTML file: the task's own chart, rebuilt from its events, its sequence and its talk. */
-export async function taskStoryOf(source: TaskSource, taskId: string): Promise<string> {
-  const { task, events } = await readWithEvents(source, taskId)
-  const svg = await drawChart(taskMachine)
+/**
+ * The story of a task as an HTML file, with the chart of its work if that is known, and the task's own, both rebuilt
+ * from its events.
+ */
+export async function taskStoryOf(source: TaskSource, taskId: string, given?: ChartParts): Promise<string> {
+  const { task, events, scope } = await readWithEvents(source, taskId)
+  const work = given ?? (await source.workChart?.(taskId, scope))
+  const before = (await source.before?.(task, scope)) ?? []
   return storyHtml(
     {
       task,
+      before,
       events,
-      charts: [{ title: 'A task', svg, steps: rebuiltSteps(events, taskChartNames()), isRebuilt: true }]
+      work: work && {
+        title: 'The work',
+        svg: await drawMerged({ chart: work.chart, marks: new Map() }),
+        steps: workSteps(work, events),
+        isRebuilt: true
+      },
+      negotiation: before.some(message => offerIn(message)) ? await drawChart(negotiationMachine) : undefined,
+      charts: [{ title: 'A task', svg: await drawChart(taskMachine), steps: rebuiltTaskSteps(events), isRebuilt: true }]
     },
     redactValue
   )
@@ -238,28 +253,28 @@ export async function taskStoryOf(source: TaskSource, taskId: string): Promise<s
 async function readWithEvents(
   source: TaskSource,
   taskId: string
-): Promise<Pick<Required<CompleteTask>, 'task' | 'events'>> {
-  const { task, generation, events } = await source.read(taskId)
+): Promise<CompleteTask & Pick<Required<CompleteTask>, 'events'>> {
+  const found = await source.read(taskId)
+  const { generation, events } = found
   // An agent that numbers no events cannot send them again.
-  return { task, events: events ?? (generation === undefined ? [] : await source.events?.(taskId, generation)) ?? [] }
+  const known = events ?? (generation === undefined ? [] : await source.events?.(taskId, generation)) ?? []
+  return { ...found, events: known }
 }
 
-/** A task as a moving SVG, with the chart of its work if that is given, else with the task's own. */
-async function taskPictureOf(source: TaskSource, taskId: string, work: AnyStateMachine | undefined): Promise<string> {
-  const { task, events } = await readWithEvents(source, taskId)
-  const svg = await drawChart(work ?? taskMachine)
-  const steps = work
-    ? workSteps(work, events)
-    : rebuiltSteps(events, taskChartNames()).map(({ generation = 0, states = [], transitions = [] }) => ({
-        generation,
-        states,
-        transitions
-      }))
-  return taskPicture({ task, events, svg, steps })
+/** A task as a moving SVG, with the chart of its work if that is known, else with the task's own. */
+async function taskPictureOf(source: TaskSource, taskId: string, given: ChartParts | undefined): Promise<string> {
+  const { task, events, scope } = await readWithEvents(source, taskId)
+  const work = given ?? (await source.workChart?.(taskId, scope))
+  return taskPicture({
+    task,
+    events,
+    svg: work ? await drawMerged({ chart: work.chart, marks: new Map() }) : await drawChart(taskMachine),
+    steps: work ? workSteps(work, events) : rebuiltTaskSteps(events)
+  })
 }
 
-function workChartOf(agent: Agent, file: string | undefined): AnyStateMachine {
+function workChartIn(agent: Agent, file: string | undefined): ChartParts {
   const chart = chartsOf(agent).find(({ id }) => id === 'work')
-  if (chart) return chart.machine
+  if (chart) return partsOf(chart.machine)
   throw new CommandError(`The work of ${file} is no chart. Leave --agent out: then the chart of the task is drawn.`)
 }

@@ -17,7 +17,7 @@ import {
   readPlace,
   SOURCE_OPTIONS,
   type CompleteTask,
-  webhookLine,
+  type ShownWebhook,
   withSource
 } from './source.ts'
 
@@ -196,4 +196,22 @@ function chunkLine({
   append
 }: Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']): string {
   return `artifact ${oneLine(name)} (${append ? 'more, ' : ''}${formatBytes(sizeOfParts(parts))})`
+}
+
+/** A webhook in one line: `p1  https://hooks.example  told 3 of 5; given up after 8 tries: HTTP 404`. */
+function webhookLine(
+  { id, host, told, tries, end, dueAtMs, failure = '', rejected, generation }: ShownWebhook,
+  nowMs: number
+): string {
+  const next = dueAtMs === undefined ? '' : `, the next ${momentText(dueAtMs, nowMs)}`
+  const trouble =
+    end === 'given up'
+      ? `; given up after ${tries} tries: ${failure}`
+      : tries > 0
+        ? `; tried ${tries} times${next}: ${failure}`
+        : ''
+  const refused = rejected
+    ? `; ${rejected.events} rejected, the newest was ${rejected.generation}: ${rejected.failure}`
+    : ''
+  return `${oneLine(id)}  ${host}  told ${told} of ${generation}${oneLine(trouble + refused)}`
 }

@@ -5,14 +5,7 @@ import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { type CutText, wrapText } from '../../drawing/style.ts'
 import { attributeText, element, formatDecimal, svgText } from '../../drawing/svg-element.ts'
 import { innermost, partsText, stateName } from '../../inspector/story/chart-path.ts'
-import { storyLines } from '../../inspector/story/story.ts'
-
-/** The states of a chart at an event of a task, and the transitions that led there, if they are certain. */
-export interface LitStep {
-  readonly generation: number
-  readonly states: readonly string[]
-  readonly transitions: readonly string[]
-}
+import { type LitStep, storyLines } from '../../inspector/story/moments.ts'
 
 /** A task, and a chart with its steps. */
 interface Pictured {

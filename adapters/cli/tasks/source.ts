@@ -1,12 +1,19 @@
 import { taskNotFound } from '../../../machines/protocol/errors.ts'
-import type { Task } from '../../../machines/protocol/objects.ts'
+import type { Message, Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
-import { type StoredWebhook, type WebhookProgress, type Scope, versionOfSnapshot } from '../../../runtime/store/rows.ts'
+import {
+  definitionOfSnapshot,
+  type Scope,
+  type StoredWebhook,
+  versionOfSnapshot,
+  type WebhookProgress
+} from '../../../runtime/store/rows.ts'
 import type { StoredTask, TaskCursor, TaskEvent, TaskQuery } from '../../../runtime/store/store.ts'
-import type { SavedTask } from '../../../runtime/work-port.ts'
+import { type ChartParts, parseOutline, type SavedTask } from '../../../runtime/work-port.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
 import { taskReferenceOf } from '../../client/requests.ts'
+import { messagesBefore } from '../../inspector/story/story.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { isUrl } from '../arguments.ts'
 import { type Environment, type Io, usageError } from '../command.ts'
@@ -22,8 +29,7 @@ import {
   readPlaceOfAgent,
   withinTimeout
 } from '../talk/agent-connection.ts'
-import { momentText, readMoment, readState } from '../text/format.ts'
-import { oneLine } from '../text/terminal.ts'
+import { readMoment, readState } from '../text/format.ts'
 
 /** Filters of a list. They combine. */
 export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'> & {
@@ -101,6 +107,13 @@ export interface TaskSource {
   read(taskId: string, scope?: Scope): Promise<CompleteTask>
   /** The events of a task up to a generation, oldest first; absent if `read` gives them. */
   events?(taskId: string, generation: number): Promise<readonly TaskEvent[]>
+  /** The messages of the context that led to a task, oldest first; absent if they are not known. */
+  before?(task: Task, scope: Scope | undefined): Promise<readonly Message[]>
+  /**
+   * The chart of the work with which an open task is stored; `undefined` for a task that has ended, one without such a
+   * definition, and one whose work is a function. Absent if it is not known.
+   */
+  workChart?(taskId: string, scope: Scope | undefined): Promise<ChartParts | undefined>
   close(): Promise<void>
 }
 
@@ -211,6 +224,14 @@ async function storeSource(
           return { ...(await recordOf(store, scope, stored)), ...(await timersOf(contexts, scope, stored, report)) }
       }
       throw taskNotFound(taskId)
+    },
+    before: async (task, scope) => (scope ? messagesBefore(store, scope, task) : []),
+    workChart: async (taskId, scope) => {
+      const snapshot = scope && (await store.readSnapshot(scope, taskId))
+      const digest = snapshot === undefined ? undefined : definitionOfSnapshot(snapshot)
+      const text = digest === undefined ? undefined : await store.readDefinition(digest)
+      const work = text === undefined ? undefined : parseOutline(text).work
+      return work?.kind === 'chart' ? work.chart : undefined
     },
     close: async () => void (await Promise.all([store.close(), contexts.close()]))
   }
@@ -464,7 +485,7 @@ export async function* everyTask<Place>(
 }
 
 /** A webhook and its progress. The path and query of its URL are left out, since they may be secret. */
-interface ShownWebhook extends WebhookProgress {
+export interface ShownWebhook extends WebhookProgress {
   readonly id: string
   readonly host: string
   /** The version of A2A in which events are delivered. */
@@ -475,22 +496,4 @@ interface ShownWebhook extends WebhookProgress {
 
 function shownWebhook({ row: { id, webhook, version, progress }, generation }: StoredWebhook): ShownWebhook {
   return { id, host: new URL(webhook.url).origin, version, generation, ...progress }
-}
-
-/** A webhook in one line: `p1  https://hooks.example  told 3 of 5; given up after 8 tries: HTTP 404`. */
-export function webhookLine(
-  { id, host, told, tries, end, dueAtMs, failure = '', rejected, generation }: ShownWebhook,
-  nowMs: number
-): string {
-  const next = dueAtMs === undefined ? '' : `, the next ${momentText(dueAtMs, nowMs)}`
-  const trouble =
-    end === 'given up'
-      ? `; given up after ${tries} tries: ${failure}`
-      : tries > 0
-        ? `; tried ${tries} times${next}: ${failure}`
-        : ''
-  const refused = rejected
-    ? `; ${rejected.events} rejected, the newest was ${rejected.generation}: ${rejected.failure}`
-    : ''
-  return `${oneLine(id)}  ${host}  told ${told} of ${generation}${oneLine(trouble + refused)}`
 }

@@ -6,6 +6,7 @@ import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import {
   CALL_HELP,
   CALL_OPTIONS,
+  POLL_OPTION,
   ENVIRONMENT_HELP,
   readPlaceOfAgent,
   withAgent,
@@ -110,12 +111,13 @@ Of export:
                   steps, charts, and of the owner
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
                   part if the exit code is not 0
-  --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
-                  Secrets are left out as in logs. It needs elkjs
+  --html          the story of one task as a page that needs no network: the conversation beside the lit chart, with a
+                  slider, and its artifacts. Secrets are left out as in logs. It needs elkjs
   --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
                   state, and what client and agent say. Secrets are left out as in logs. It needs elkjs
-  --agent FILE    with --svg: draw the chart of the work of this agent instead of the task's own. Its code is loaded but
-                  does not run: what the stored events do not make certain is not lit
+  --agent FILE    with --html or --svg: draw the chart of the work of this agent. Its code is loaded but does not run:
+                  what the stored events do not make certain is not lit. Without it, the chart of an open task in --db is
+                  that with which the task is stored
 
 ${ENVIRONMENT_HELP}
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 3 the
@@ -157,6 +159,7 @@ function printRecord(record: CompleteTask, { stdout, clock }: Io): void {
 
 const GET_OPTIONS = {
   ...CALL_OPTIONS,
+  ...POLL_OPTION,
   ...OUTPUT_OPTIONS,
   history: { type: 'string' },
   wait: { type: 'boolean' }
@@ -173,7 +176,7 @@ async function getTask(args: readonly string[], io: Io): Promise<number> {
     throw usageError(`--history takes a number from 0 on, not ${JSON.stringify(history)}.`)
   return withinTimeout(values.timeout, io, io =>
     withAgent(place, io, async client => {
-      if (values.wait) await untilPause(id, client, io)
+      if (values.wait) await untilPause(id, client, io, place.pollIntervalMs)
       const task = await client.getTask(
         { id, ...(history !== undefined && { historyLength: Number(history) }) },
         { signal: io.signal }
@@ -186,8 +189,8 @@ async function getTask(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** Resolves once a task has ended or waits. */
-async function untilPause(id: string, client: AgentClient, io: Io): Promise<void> {
-  for await (const event of watchEvents(id, client, io)) {
+async function untilPause(id: string, client: AgentClient, io: Io, pollIntervalMs: number | undefined): Promise<void> {
+  for await (const event of watchEvents(id, client, io, pollIntervalMs)) {
     const state = stateOf(event)
     if (state && isPause(state)) break
   }

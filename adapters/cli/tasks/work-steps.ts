@@ -1,9 +1,8 @@
-import type { AnyStateMachine } from 'xstate'
 import { isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
-import { partsOf } from '../../../runtime/work-port.ts'
+import type { ChartParts } from '../../../runtime/work-port.ts'
+import type { LitStep } from '../../inspector/story/moments.ts'
 import { ChartWalk, type WalkEdge, type WalkNode } from '../../testing/diff/walk.ts'
-import type { LitStep } from './picture.ts'
 
 /** The most configurations of a chart that are followed, and the most of them at all statuses of a task. */
 const MOST_CONFIGURATIONS = 2000
@@ -29,8 +28,8 @@ interface Entry {
  * hold. A task may fail, or be canceled or rejected, anywhere. What is not certain is not lit. A chart or a task that
  * is too large to follow gives no steps.
  */
-export function workSteps(machine: AnyStateMachine, events: readonly TaskEvent[]): LitStep[] {
-  const walk = new ChartWalk(partsOf(machine), () => true, MOST_CONFIGURATIONS)
+export function workSteps(work: ChartParts, events: readonly TaskEvent[]): LitStep[] {
+  const walk = new ChartWalk(work, () => true, MOST_CONFIGURATIONS)
   const starts = walk.begin()
   const phases = phasesOf(events)
   if (walk.nodes.some(({ isCut }) => isCut) || walk.nodes.length * phases.length > MOST_PLACES) return []

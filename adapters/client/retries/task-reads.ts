@@ -8,11 +8,18 @@ import {
 } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
+import type { StreamContext } from '../calls.ts'
 import { withoutGeneration } from '../generations.ts'
-import { knownFrom, lastingParameters, taskReferenceOf, tenantOf, validAnswer } from '../requests.ts'
+import {
+  knownFrom,
+  lastingParameters,
+  type StreamProgress,
+  taskReferenceOf,
+  tenantOf,
+  validAnswer
+} from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
 import { delay } from './request-retry.ts'
-import type { StreamContext, StreamProgress } from './stream-progress.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */
 const UNSUPPORTED: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
@@ -29,7 +36,7 @@ const REFUSALS: readonly ErrorCode[] = [
   'InvalidAgentResponse'
 ]
 
-/** The wait between two looks at a task without a stream: it doubles while the task is unchanged. */
+/** The wait between two looks at a task without a stream, unless the caller has chosen one. */
 const FIRST_LOOK_MS = 1000
 const LAST_LOOK_MS = 15_000
 
@@ -132,17 +139,18 @@ async function* looks(
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
   let last = ''
-  let waitMs = FIRST_LOOK_MS
+  const { pollIntervalMs: firstMs = FIRST_LOOK_MS, pollIntervalMs: lastMs = LAST_LOOK_MS } = context
+  let waitMs = firstMs
   const next = async () => {
     await waitUnlessWoken(waitMs, context)
-    waitMs = Math.min(2 * waitMs, LAST_LOOK_MS)
+    waitMs = Math.min(2 * waitMs, lastMs)
     return storedTask(context, progress)
   }
   for (let task: Task | undefined = first; task; task = progress.isAtEnd ? undefined : await next()) {
     const text = JSON.stringify(task)
     if (text === last) continue
     last = text
-    waitMs = FIRST_LOOK_MS
+    waitMs = firstMs
     progress.note({ task })
     yield withoutGeneration({ task })
   }

@@ -1,7 +1,7 @@
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import type { Calls } from '../calls.ts'
-import { type StreamContext, StreamProgress, type StreamSupport } from './stream-progress.ts'
+import type { Calls, StreamContext, StreamSupport } from '../calls.ts'
+import { StreamProgress } from '../requests.ts'
 
 /**
  * Calls whose streams follow a message to the end of its task, whatever the agent supports. An agent without streaming

@@ -6,7 +6,7 @@ import { contextChanges, contexts, missedTasks, taskChanges, tasks } from './fee
 import { focusOn, nowMs } from './page.ts'
 import { copyText, Paste, sendLine, StateBadge } from './parts.tsx'
 import { choose, contextId, isNew, phoneView, showTalk, taskId } from './selection.ts'
-import { Examples } from './talk/examples.tsx'
+import { Examples } from './talk/talk-panel.tsx'
 import { VirtualList } from './virtual-list.tsx'
 import { ageText, countText, shortId } from './wording.ts'
 
@@ -28,8 +28,12 @@ const counts = computed(() => {
   void taskChanges.value
   const byState = new Map<string, number>()
   for (const { state } of tasks.values()) byState.set(stateText(state), (byState.get(stateText(state)) ?? 0) + 1)
+  void contextChanges.value
+  const withTask = new Set(Array.from(tasks.values(), ({ contextId }) => contextId))
+  const withoutTask = [...contexts.keys()].filter(id => !withTask.has(id)).length
   return (wanted: StateGroup) =>
-    [...byState].reduce((sum, [state, count]) => sum + (STATE_GROUPS[wanted].has(state) ? count : 0), 0)
+    [...byState].reduce((sum, [state, count]) => sum + (STATE_GROUPS[wanted].has(state) ? count : 0), 0) +
+    (wanted === 'all' ? withoutTask : 0)
 })
 
 /** Chooses the first context or task that arrives, unless one is chosen. */
@@ -63,7 +67,11 @@ export function TaskList() {
           onChange={event => (group.value = event.currentTarget.value as StateGroup)}
         >
           {(Object.keys(STATE_GROUPS) as StateGroup[]).map(name => (
-            <option key={name} value={name}>{`${STATE_GROUPS[name].label} (${counts.value(name)})`}</option>
+            <option key={name} value={name}>
+              {name === 'all' && counts.value(name) === 0
+                ? STATE_GROUPS.all.label
+                : `${STATE_GROUPS[name].label} (${counts.value(name)})`}
+            </option>
           ))}
         </select>
       </div>

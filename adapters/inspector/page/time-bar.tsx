@@ -72,8 +72,8 @@ export function TimeBar() {
     <div class="time-bar" role="group" aria-label="Time">
       <button
         type="button"
-        aria-label="One generation back"
-        title="One generation back ( , )"
+        aria-label="One event back"
+        title="One event back ( , )"
         disabled={generation.value <= first}
         onClick={() => step(-1)}
       >
@@ -81,7 +81,7 @@ export function TimeBar() {
       </button>
       <input
         type="range"
-        aria-label="Generation"
+        aria-label="Event"
         aria-valuetext={`${generation.value}, ${words}`}
         min={first}
         max={last}
@@ -90,15 +90,15 @@ export function TimeBar() {
       />
       <button
         type="button"
-        aria-label="One generation on"
-        title="One generation on ( . )"
+        aria-label="One event on"
+        title="One event on ( . )"
         disabled={generation.value >= last}
         onClick={() => step(1)}
       >
         ▶
       </button>
-      <span class="generation-now">
-        <span class="wide">generation </span>
+      <span class="generation-now" title={`Generation ${generation.value} of the task`}>
+        <span class="wide">event </span>
         {generation.value}
         <span class="wide"> of </span>
         <span class="narrow" aria-hidden="true">

@@ -35,7 +35,14 @@ export interface ListedContext extends Kept {
   title: string | undefined
   readonly openedMs: number
   changedMs: number
-  offer: InspectedContext['offer']
+  offer: StandingOffer | undefined
+}
+
+/** A standing offer, with the stored value of the author's chart that made it, if it is one. */
+interface StandingOffer {
+  readonly offerId: string
+  readonly expiresMs: number
+  readonly value: unknown
 }
 
 /** Receives changes of contexts. */
@@ -51,6 +58,8 @@ interface ContextSources {
   /** The contexts in memory. */
   readonly live: { readonly live: readonly LiveActors[]; liveOf(name: string): LiveActors | undefined }
   readonly readMessages: Observation['store']['readMessages']
+  /** The ids of the states of the author's negotiation chart that a stored value has. */
+  readonly statesOf: (value: unknown) => readonly string[]
   readonly troubled: (error: unknown) => void
 }
 
@@ -169,7 +178,13 @@ export class ContextIndex {
       title: context.title,
       openedMs,
       changedMs,
-      ...(offer && { offer })
+      ...(offer && {
+        offer: {
+          offerId: offer.offerId,
+          expiresMs: offer.expiresMs,
+          states: this.#sources?.statesOf(offer.value) ?? []
+        }
+      })
     }
   }
 
@@ -207,12 +222,16 @@ export class ContextIndex {
 }
 
 /** The standing offer of a context's negotiation, if any. */
-function offerIn(root: AnyActorRef): InspectedContext['offer'] {
+function offerIn(root: AnyActorRef): StandingOffer | undefined {
   const { children } = root.getSnapshot() as { readonly children: Readonly<Record<string, AnyActorRef | undefined>> }
   const context: unknown = children['bargaining']?.getSnapshot()?.context
-  const standing = isObject(context) ? context['standing'] : undefined
+  const { standing, memory } = isObject(context) ? context : {}
   return isObject(standing)
-    ? { offerId: String(standing['offerId']), expiresMs: Number(standing['expiresAtMs']) }
+    ? {
+        offerId: String(standing['offerId']),
+        expiresMs: Number(standing['expiresAtMs']),
+        value: isObject(memory) ? memory['value'] : undefined
+      }
     : undefined
 }
 

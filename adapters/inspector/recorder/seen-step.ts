@@ -154,7 +154,7 @@ export function rowOf({ id, name, kind, source, chart, taskId, parent, status, n
 }
 
 /** The ids of active states, outermost first. */
-function stateIds(nodes: readonly ActiveState[]): string[] {
+export function stateIds(nodes: readonly ActiveState[]): string[] {
   return nodes.toSorted((a, b) => a.order - b.order).map(({ id }) => id)
 }
 

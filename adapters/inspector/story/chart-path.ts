@@ -52,7 +52,7 @@ function stopsOf(steps: readonly ActorStep[]): Stop[] {
 }
 
 /** The source state in a transition's name. */
-function sourceOf(name: string): string {
+export function sourceOf(name: string): string {
   return name.slice(0, Math.max(0, name.indexOf(' on ')))
 }
 

@@ -1,3 +1,4 @@
+import type { WrittenState } from '../../../runtime/xstate/written-chart.ts'
 import type { ChangedCode, ConfigurationVerdict, StoredVerdict } from './verdicts.ts'
 
 /** What a task does by a verdict, as a sentence. */
@@ -23,6 +24,19 @@ function pathsIn(value: Readonly<Record<string, unknown>>): string[] {
     const below = pathsIn(Object(inner))
     return below.length === 0 ? [key] : below.map(path => `${key}.${path}`)
   })
+}
+
+/** The ids of the states of a state value, outermost first; none without one. */
+export function stateIds(state: WrittenState, value: unknown): string[] {
+  if (value === undefined) return []
+  const inner = typeof value === 'string' ? [[value, {}] as const] : Object.entries(Object(value))
+  return [
+    state.id,
+    ...inner.flatMap(([key, below]) => {
+      const child = state.states.find(one => one.key === key)
+      return child ? stateIds(child, below) : []
+    })
+  ]
 }
 
 /** A configuration: its state, and where its history leads. */

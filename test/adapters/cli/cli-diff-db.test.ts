@@ -102,6 +102,11 @@ await t.test('open tasks are compared with the definition that stored them, whil
   t.match(same, { code: 0, stderr: '' })
   t.match(same.stdout, /^4 open tasks, version 1 now\n\n4 open tasks stored by version 1, definition [\w-]{22}\n/)
   t.match(same.stdout, `  asking   same          2 tasks: ${one}, ${two}`)
+  const page = (await diff(CHART.replace('> 3', '> 4').replace("version: '1'", "version: '2'"), ['-o', 'html'])).stdout
+  t.match(page, /<h1>4 open tasks, version 2 now<\/h1>[^]*<h2>4 open tasks stored by version 1, definition/)
+  t.match(page, /<li class="changed">the agent&#39;s version[^]*class="[^"]* active" data-state="work\.waiting"/)
+  t.match(page, '<h3>The actor child</h3>')
+  t.match(page, `<td>2 tasks: ${one}, ${two}</td>`)
   const changed = await diff(CHART.replace('> 3', '> 4'))
   t.equal(changed.code, 11)
   t.match(changed.stdout, /asking +depends +depends on the guard isLong, whose source changed/)
@@ -331,6 +336,7 @@ await t.test('tasks without a definition are restored in a trial, and said to ha
   const gone = CHART.replace("target: 'waiting'", "target: 'resting'").replace('    waiting:', '    resting:')
   t.match(await diff(gone), { code: 10, stdout: /waiting +not restored/ })
   t.match(await diff(CHART, ['-o', 'svg']), { code: 1, stderr: /no open task has a definition/ })
+  t.match(await diff(CHART, ['-o', 'html']), { code: 11, stdout: /<p>Their definition was not stored[^]*not compared/ })
 })
 
 await t.test('a function without a definition runs with its journal', async t => {

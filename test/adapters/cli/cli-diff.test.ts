@@ -219,9 +219,9 @@ await t.test('json is one document, Markdown has a table and a drawing, and draw
   const svg = (await diff('old.js', 'step.js', '-o', 'svg')).stdout
   t.match(svg, /<g class="state leaf atomic added" data-state="work.step">[^]*/)
   t.match(svg, /\.statechart \.removed>\.box/)
-  t.match(await diff('old.js', 'gone.js', '-o', 'html'), {
+  t.match(await diff('old.js', 'gone.js', '-o', 'pdf'), {
     code: 2,
-    stderr: /no -o html. There are: text, json, markdown, mermaid, svg.\n/
+    stderr: /no -o pdf. There are: text, json, markdown, mermaid, svg, html.\n/
   })
   t.match(await diff('old.js', 'gone.js', '--json', '-o', 'svg'), { code: 2, stderr: /Choose one of --json and -o.\n/ })
   t.match(await diff('old.js'), { code: 2, stderr: /NEW.ts\|js is missing/ })
@@ -297,4 +297,31 @@ await t.test('outside a repository, --since says so', async t => {
     code: 1,
     stderr: /is not in a repository of git/
   })
+})
+
+await t.test('as one HTML file the charts stand side by side, with what differs, and nothing in it runs', async t => {
+  writeFileSync(
+    join(cwd, 'hostile.js'),
+    agent("\n    '<script>alert(1)</script>': { after: { 10: 'done' } },").replace('> 18', '> 21')
+  )
+  const { stdout, code } = await diff('old.js', 'hostile.js', '-o', 'html')
+  t.equal(code, 11)
+  t.match(stdout, /^<!doctype html>\n[^]*content="default-src 'none'; style-src 'unsafe-inline'/)
+  t.notMatch(stdout, /<script/)
+  t.match(stdout, /<h1>Version 1 before, 1 now<\/h1>[^]*<section aria-label="Before">[^]*<section aria-label="Now">/)
+  t.match(stdout, /class="[^"]* added" data-state="work\.&lt;script/)
+  t.match(stdout, /<summary>source<\/summary><pre>before  [^]*18<\/pre><pre>now  [^]*21<\/pre>/)
+  t.match(stdout, /<td>asking<\/td><td><b class="yellow">depends<\/b><\/td><td><ul><li>depends on the guard isOld/)
+  const works = (await diff('function.js', 'function3.js', '-o', 'html')).stdout
+  t.match(works, /Every task: <b class="yellow">depends<\/b><\/p><ul><li>the source of the work/)
+  t.match(
+    (await diff('function.js', 'function2.js', '-o', 'html')).stdout,
+    /<b class="green">same<\/b><\/p><\/section>/
+  )
+  t.match((await diff('old.js', 'options.js', '-o', 'html')).stdout, /<li class="changed">the agent&#39;s messages is/)
+  const states = Array.from({ length: 400 }, (_, i) => `s${i}: {},`).join('')
+  writeFileSync(join(cwd, 'large.js'), agent(`\n${states}`))
+  const large = (await diff('old.js', 'large.js', '-o', 'html')).stdout
+  t.match(large, /<p>The chart has too many states to be drawn.<\/p>/)
+  t.match((await diff('old.js', 'same.js', '-o', 'html')).stdout, /<p>No changes.<\/p>/)
 })

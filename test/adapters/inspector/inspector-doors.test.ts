@@ -324,6 +324,21 @@ await t.test('a slow page', async t => {
     t.strictSame(sent.at(-1), { type: 'drawn', chart: 'task', collapsed: [], svg: 'task without ' })
   })
 
+  await t.test('of the comparisons that a page asks for meanwhile, it gets the last, or why there is none', async t => {
+    const { page, shown, sent, ask } = slow(t)
+    const compare = async (taskId: string) => {
+      if (taskId === 'c') throw new Error('The store is away.')
+      return undefined
+    }
+    page.show({ ...shown, compare })
+    for (const taskId of ['a', 'b', 'c']) ask({ type: 'compare', taskId })
+    await new Promise(resolve => setImmediate(resolve))
+    t.strictSame(sent, [
+      { type: 'compared', taskId: 'a' },
+      { type: 'compared', taskId: 'c', error: 'The store is away.' }
+    ])
+  })
+
   await t.test('receives each changed task once when it reads again', t => {
     const { page, shown, tasks, sent, ask, fill, drain, stirs } = slow(t)
     page.flush()

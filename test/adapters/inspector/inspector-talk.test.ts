@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createActor, createMachine } from 'xstate'
+import { createActor, createMachine, emit } from 'xstate'
 import { z } from 'zod'
 import {
   ContextIndex,
@@ -11,8 +11,10 @@ import { negotiate as negotiatePart, offerIn } from '../../../adapters/client/co
 import { accepted, declined, offer, reply, textOf } from '../../../runtime/authoring/words.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import { negotiation } from '../../../runtime/negotiation/negotiation.ts'
+import { setupNegotiation } from '../../../runtime/negotiation/respond-chart.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { contextName, type Commit, type MessageRow } from '../../../runtime/store/store.ts'
+import { statesOfValue } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { inspected } from '../../fixtures/pages/inspected-agent.ts'
 import { rest, say, taskIn, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -49,7 +51,7 @@ await t.test('contexts and their messages', async t => {
     } = await reader.frame('contexts', ({ rows }) => rows[0]?.offer !== undefined)
     t.match(standing, {
       title: 'hello',
-      offer: { offerId: made?.offerId, expiresMs: Date.parse(made?.expiresAt ?? '') }
+      offer: { offerId: made?.offerId, expiresMs: Date.parse(made?.expiresAt ?? ''), states: [] }
     })
     await runtime.sendMessage({
       message: {
@@ -66,6 +68,34 @@ await t.test('contexts and their messages', async t => {
     )
     await runtime.erase({ contextId: 'c' })
     t.strictSame((await reader.frame('contexts', ({ removed }) => removed.length > 0)).removed, ['c'])
+  })
+
+  await t.test("an offer of an author's chart is told with the states of that chart", async t => {
+    const respond = setupNegotiation({}).createMachine({
+      id: 'haggling',
+      initial: 'opening',
+      states: {
+        opening: { on: { 'message.received': { target: 'bargaining', actions: emit(() => offer({ euros: 2 })) } } },
+        bargaining: {
+          initial: 'high',
+          states: { high: {} },
+          on: { 'message.received': { actions: emit(() => offer({ euros: 1 })) } }
+        }
+      }
+    })
+    const { runtime, page } = await inspected(t, {
+      negotiate: negotiation({ terms: z.object({ euros: z.number() }), respond }),
+      work: () => ({ artifact: 'Moved.' })
+    })
+    const reader = await page()
+    t.match(
+      (await reader.frame('hello')).charts.map(({ id }) => id),
+      ['respond', 'negotiation', 'task', 'context']
+    )
+    await runtime.sendMessage(say('Move me', { contextId: 'c' }))
+    const { rows } = await reader.frame('contexts', ({ rows }) => rows[0]?.offer !== undefined)
+    t.strictSame(rows[0]?.offer?.states, ['haggling', 'haggling.bargaining', 'haggling.bargaining.high'])
+    t.strictSame(statesOfValue(respond, 'sold'), [], 'a chart that has no such states any more has none')
   })
 
   await t.test(
@@ -217,7 +247,12 @@ await t.test('the index of contexts', async t => {
     removed.length = 0
     changed.length = 0
     const live: LiveActors[] = []
-    index.readFrom({ live: { live, liveOf: () => undefined }, readMessages, troubled: error => troubles.push(error) })
+    index.readFrom({
+      live: { live, liveOf: () => undefined },
+      readMessages,
+      statesOf: () => [],
+      troubled: error => troubles.push(error)
+    })
     committed('c', [{ message: userMessage('a later one') }])
     await rest()
     t.strictSame(changed, ['', 'the first'])

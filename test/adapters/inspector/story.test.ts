@@ -6,7 +6,8 @@ import { taskStoryOf } from '../../../adapters/cli/tasks/export.ts'
 import type { Chart } from '../../../adapters/inspector/feed.ts'
 import { Recorder } from '../../../adapters/inspector/recorder/recorder.ts'
 import { eventWords, partsText, rebuiltSteps, statusMessageText } from '../../../adapters/inspector/story/chart-path.ts'
-import { storyHtml, taskChartNames, taskStory } from '../../../adapters/inspector/story/story.ts'
+import { storyHtml } from '../../../adapters/inspector/story/story-file.ts'
+import { rebuiltTaskSteps, taskChartNames, taskStory } from '../../../adapters/inspector/story/story.ts'
 import type { Part, Task } from '../../../machines/protocol/objects.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { redactValue } from '../../../runtime/ports/logger.ts'
@@ -176,25 +177,21 @@ await t.test('an event is one line of words', t => {
 })
 
 await t.test('a story lights its charts, and says where they come from', t => {
-  const steps = rebuiltSteps(events, taskChartNames())
-  const html = storyHtml(
-    {
-      agent: 'A & B',
-      task,
-      events,
-      charts: [
-        { title: 'A task', svg: chart, steps, isRebuilt: true },
-        { title: 'Other', svg: chart, steps: [], isRebuilt: false },
-        { title: 'Seen', svg: '<svg/>', steps, isRebuilt: false }
-      ]
-    },
-    redactValue
-  )
-  t.match(html, 'class="state leaf active visited" data-state="task.completed"')
-  t.match(html, 'class="state visited" data-state="task.active"')
-  t.match(html, 'class="transition taken" data-transition="task.active.submitted on task.start to started"')
+  const steps = rebuiltTaskSteps(events)
+  const charts = [
+    { title: 'A task', svg: chart, steps, isRebuilt: true },
+    { title: 'Other', svg: chart, steps: [], isRebuilt: false },
+    { title: 'Seen', svg: '<svg/>', steps, isRebuilt: false }
+  ]
+  const html = storyHtml({ agent: 'A & B', task, events, work: charts[0], charts }, redactValue)
+  t.match(html, 'data-state="task.completed" data-at="7"', 'the last of eight moments')
+  t.match(html, 'data-state="task.active" data-at="0 1 2 3 4 5 6 v7"')
+  t.match(html, 'data-transition="task.active.submitted on task.start to started" data-at="t2 v3 v4 v5 v6 v7"')
+  t.match(html, '<g class="transition" data-transition="other"/>')
+  t.match(html, /\[data-at~="7"\]\{--lit:var\(--active\)/, 'what is lit at last is lit without a slider')
   t.match(html, /Rebuilt from the stored events\.[^]*No step of it was recorded\./)
   t.match(html, '<title>A &amp; B: task task-1</title>')
+  t.match(html, '>A task, now: inputRequired</p>')
   t.end()
 })
 
@@ -245,7 +242,7 @@ await t.test('the inspector gives a story to those who have its token', async t 
   const { id: other } = taskIn(await runtime.sendMessage(say('red')))
   t.match(await runCommand(['tasks', 'export', agent, other, '--html']), {
     code: 0,
-    stdout: /<!doctype html>[^]*Rebuilt from the stored events[^]*completed/
+    stdout: /<!doctype html>[^]*completed[^]*Rebuilt from the stored events/
   })
   t.match(await runCommand(['tasks', 'export', agent, '--html']), {
     code: 2,

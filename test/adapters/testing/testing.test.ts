@@ -322,6 +322,8 @@ await t.test('a plan without fast-check names it, and the line that installs it'
     'no values of the schemas were tried. To generate them: npm i -D fast-check'
   ])
   t.strictSame((await planFor(bargaining, given)).lacks, [])
+  const overMcp = await agentTests(bargaining, { ...given, drivers: ['over MCP'] })
+  t.match(overMcp.lacks, [/^not walked over MCP: the \d+ paths of the negotiation\./])
 })
 
 await t.test('a path that lacks a prerequisite is skipped and reported', async t => {

@@ -4,9 +4,9 @@ import type { ActorRow, ActorStep, Chart, ComparedChart, ShownComparison } from 
 import { chartPathOf, innermost, rebuiltSteps, stateName, type ChartPath } from '../../story/chart-path.ts'
 import { log, shownTaskId } from '../agent/task-log.ts'
 import { askHub, compared, feedState, hello } from '../feed/feed.ts'
-import { actors, missedSteps, steps, taskChanges, tasks } from '../feed/known.ts'
+import { actors, contextChanges, contexts, missedSteps, steps, taskChanges, tasks } from '../feed/known.ts'
 import { copyText } from '../parts.tsx'
-import { part, taskId } from '../selection.ts'
+import { contextId, part, taskId } from '../selection.ts'
 import { isNewest, stepsUntilThen } from '../time-bar.tsx'
 import { countText, eventText } from '../wording.ts'
 import { ChartPicture, namesIn, type ChartMarks } from './chart-picture.tsx'
@@ -75,6 +75,8 @@ export const chosenSteps = computed(() => {
 
 /** The path of a choice up to the shown generation, of its recorded steps or of given ones. */
 export function pathOfChoice(one: ChartChoice | undefined, steps = one ? recordedOf(one) : []): ChartPath {
+  void contextChanges.value
+  if (one?.chart.id === 'respond') return chartPathOf([], contexts.get(contextId.value ?? '')?.offer?.states ?? [])
   const now = isNewest.value && one?.actor && one.actor.states.length > 0 ? one.actor.states : undefined
   return chartPathOf(stepsUntilThen(steps), now)
 }

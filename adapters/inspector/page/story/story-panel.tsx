@@ -8,10 +8,11 @@ import { hello } from '../feed/feed.ts'
 import { nowMs } from '../page.ts'
 import { StateBadge } from '../parts.tsx'
 import { storyHalf } from '../selection.ts'
+import { talkItems } from '../talk/conversation.ts'
 import { TalkPanel } from '../talk/talk-panel.tsx'
 import { generation, taskThen, TimeBar } from '../time-bar.tsx'
 import { leftText } from '../wording.ts'
-import { answerHint, runView, standingOffer, StoryRun } from './story-run.tsx'
+import { answerHint, offerText, runView, standingOffer, StoryRun } from './story-run.tsx'
 
 /**
  * The first view: what the chosen task is doing, in one line; its conversation, in which it is answered; and beside
@@ -58,18 +59,12 @@ function Now() {
     return (
       <>
         <span class="state state-offer">offer stands</span>{' '}
-        {`The offer of the agent stands for ${leftText(offer.expiresMs - nowMs.value)}. If you accept it, the work begins.`}
+        {`The agent offers: ${offerText.value}. That stands for ${leftText(offer.expiresMs - nowMs.value)}.`}
+        <span class="story-hint"> Accept it, and the work begins. Counter it, and the agent answers.</span>
       </>
     )
   const { status } = taskThen.value ?? {}
-  if (!status || generation.value === 0)
-    return (
-      <span class="quiet">
-        {hello.value
-          ? 'Nothing has run yet. Send a message: here is what it leads to, as it happens.'
-          : 'Waiting for the agent…'}
-      </span>
-    )
+  if (!status || generation.value === 0) return <NothingRuns />
   const { state, message } = status
   const words = partsText(message?.parts)
   return (
@@ -83,6 +78,24 @@ function Now() {
       )}
       {answerHint.value !== '' && <span class="story-hint">{` ${answerHint.value}`}</span>}
     </>
+  )
+}
+
+/** Before the first message, and after an answer without a task. */
+function NothingRuns() {
+  const last = talkItems.value.findLast(({ kind }) => kind === 'message')
+  if (last?.kind === 'message' && last.message.role === 'ROLE_AGENT')
+    return (
+      <>
+        <span class="state">answered</span> The agent answered without a task: nothing runs, and nothing waits for you.
+      </>
+    )
+  return (
+    <span class="quiet">
+      {hello.value
+        ? 'Nothing has run yet. Send a message: here is what it leads to, as it happens.'
+        : 'Waiting for the agent…'}
+    </span>
   )
 }
 

@@ -1,15 +1,26 @@
 import { computed } from '@preact/signals'
-import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
-import { innermost, stateName } from '../../story/chart-path.ts'
-import { log } from '../agent/task-log.ts'
+import type { ComponentChildren } from 'preact'
+import { isObject } from '../../../../machines/protocol/codec/json.ts'
+import { offerIn } from '../../../../machines/protocol/negotiation.ts'
+import type { Message } from '../../../../machines/protocol/objects.ts'
+import { isInterrupted, isTerminal, stateText } from '../../../../machines/protocol/states.ts'
+import type { TaskEvent } from '../../../../runtime/store/store.ts'
+import { answerSchemaOf } from '../../../client/messages.ts'
+import { fieldOf, fieldWords } from '../../../client/state/answer-form.ts'
+import { type ActorStep, EXAMPLE_ID } from '../../feed.ts'
+import { eventWords, innermost, partsText, stateName, statusMessageText } from '../../story/chart-path.ts'
+import { log, logs, shownTaskId } from '../agent/task-log.ts'
 import { ChartLegend, chartNames, choices, pathMarks, pathOfChoice, workChoice } from '../chart/chart-panel.tsx'
 import { ChartPicture } from '../chart/chart-picture.tsx'
+import { titlesIn } from '../content/data-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { areActorsKnown, contextChanges, contexts } from '../feed/known.ts'
+import { areActorsKnown, contextChanges, contexts, steps, talk } from '../feed/known.ts'
 import { nowMs } from '../page.ts'
 import { contextId } from '../selection.ts'
-import { isNewest, taskThen } from '../time-bar.tsx'
-import { RunSteps } from './run-steps.tsx'
+import { lastOffer, moveOf, talkItems, talkItemsOf } from '../talk/conversation.ts'
+import { choiceLabel, choicesIn } from '../talk/question-form.tsx'
+import { generation, goTo, isNewest, taskThen } from '../time-bar.tsx'
+import { spanText } from '../wording.ts'
 
 /** The offer that stands in the chosen context now, unless an open task or an earlier moment is shown. */
 export const standingOffer = computed(() => {
@@ -20,16 +31,23 @@ export const standingOffer = computed(() => {
   return offer && isNewest.value && !isBusy && offer.expiresMs > nowMs.value ? offer : undefined
 })
 
-/** The chart of the author's work, or of the negotiation while an offer stands. */
+/** The chart of the author's work, or while an offer stands the author's chart that answers offers. */
 const shownChoice = computed(() => {
-  const ofId = (id: string) => choices.value.filter(({ chart }) => chart.id === id)
-  if (standingOffer.value) {
-    const all = ofId('negotiation')
-    const running = all.findLast(({ actor }) => actor?.status === 'active') ?? all.at(-1)
-    if (running) return running
-  }
-  return workChoice.value ?? (areActorsKnown.value ? undefined : ofId('work').at(-1))
+  const ofId = (id: string) => choices.value.find(({ chart }) => chart.id === id)
+  if (standingOffer.value) return ofId('respond')
+  return workChoice.value ?? (areActorsKnown.value ? undefined : ofId('work'))
 })
+
+/** The terms of the standing offer, in one line. */
+export const offerText = computed(() => termsText(lastOffer.value?.terms))
+
+function termsText(terms: Readonly<Record<string, unknown>> = {}): string {
+  const titles = titlesIn(hello.value?.agent.terms)
+  const valueText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+  return Object.entries(terms)
+    .map(([name, value]) => `${titles.get(name) ?? name} ${valueText(value)}`)
+    .join(', ')
+}
 
 /** What is beside the conversation: a chart, or the steps of a function and of a task that was not recorded. */
 export const runView = computed<'chart' | 'steps'>(() => (shownChoice.value ? 'chart' : 'steps'))
@@ -51,13 +69,33 @@ const afterAnswer = computed(() => {
   return [...new Set(targets)]
 })
 
-/** What an answer to the shown question leads to; empty without a question. */
+/** What an answer to the shown question may be, and what it leads to; empty without a question. */
 export const answerHint = computed(() => {
   const { status } = taskThen.value ?? {}
   if (!status || !isInterrupted(status.state)) return ''
-  if (status.state === 'TASK_STATE_AUTH_REQUIRED') return 'Once it is authorized, the work goes on.'
-  const states = runView.value === 'chart' ? afterAnswer.value : []
-  return states.length === 0 ? 'With your answer the work goes on.' : `Your answer leads to ${states.join(' or ')}.`
+  if (status.state === 'TASK_STATE_AUTH_REQUIRED') return 'Once it is authorized, the work goes on after it.'
+  const wanted = wantedText(status.message)
+  const about = wanted === '' ? '' : ` (${wanted})`
+  if (runView.value === 'steps') return `With your answer${about} the work goes on after this question.`
+  const { value: states } = afterAnswer
+  return states.length === 0
+    ? `With your answer${about} the work goes on.`
+    : `Your answer${about} leads to ${states.join(' or ')}.`
+})
+
+/** What a question accepts, in words; empty for text. */
+function wantedText(question: Message | undefined): string {
+  const schema = answerSchemaOf(question)
+  if (!schema) return choicesIn(question).map(choiceLabel).join(', ')
+  const words = fieldWords(fieldOf(schema))
+  return words === 'text' || words === 'JSON' ? '' : words
+}
+
+/** Whether the recorded example ran in a chart with other states than the work has now. */
+const isOutdated = computed(() => {
+  const { states } = chartNames.value.get('work') ?? {}
+  const taken = steps.value.flatMap(({ kind, states }) => (kind === 'microstep' ? (states ?? []) : []))
+  return shownTaskId.value === EXAMPLE_ID && taken.some(id => !states?.has(id))
 })
 
 /** What the agent runs: the lit chart, or its steps. */
@@ -66,11 +104,7 @@ export function StoryRun() {
   if (!shown)
     return (
       <section class="story-run" aria-label="What the agent does">
-        {hello.value?.charts.some(({ id }) => id === 'work') && log.value !== undefined && (
-          <p class="quiet story-note">
-            The steps in the chart were not recorded: the task ran while no inspector watched. This is what it said.
-          </p>
-        )}
+        <RunNote />
         <RunSteps />
       </section>
     )
@@ -82,11 +116,191 @@ export function StoryRun() {
         svg={shown.chart.svg}
         marks={marks.value}
       />
+      <RunNote />
       <p class="story-run-foot">
-        <b>{now === '' ? shown.chart.title : `Now: ${now}`}</b>
+        <b>
+          {now === '' ? shown.chart.title : `Now: ${now}${standingOffer.value ? ', until you answer the offer' : ''}`}
+        </b>
         <span class="tools-gap" />
         <ChartLegend />
       </p>
     </section>
+  )
+}
+
+/** Why no chart is lit, if there is one. */
+function RunNote() {
+  const hasChart = hello.value?.charts.some(({ id }) => id === 'work')
+  const notes = [
+    isOutdated.value &&
+      'The chart has changed since this example was recorded, so its steps are not all lit. Save the example again to renew it.',
+    hasChart &&
+      log.value !== undefined &&
+      !shownChoice.value &&
+      !isOutdated.value &&
+      !standingOffer.value &&
+      'The steps in the chart were not recorded: the task ran while no inspector watched. This is what it said.'
+  ]
+  const note = notes.find(Boolean)
+  return note ? <p class="quiet story-note">{note}</p> : null
+}
+
+/** One point of a run: a message, words, a question, a step, a result, or an end. */
+interface RunPoint {
+  readonly key: string
+  readonly kind: 'client' | 'works' | 'offers' | 'asks' | 'step' | 'result' | 'ended'
+  readonly text: string
+  /** The generation of the task from which it is there; `undefined` before a task. */
+  readonly generation: number | undefined
+  readonly atMs: number
+}
+
+/** A point of a task, before it has a time. */
+type TaskPoint = Omit<RunPoint, 'atMs' | 'generation'> & { readonly generation: number }
+
+/** What client and agent said since the last task, without one. */
+const pointsBeforeTask = computed(() => {
+  const items = talkItems.value.slice(talkItems.value.findLastIndex(({ kind }) => kind === 'run') + 1)
+  return items.flatMap((item): RunPoint[] => {
+    if (item.kind !== 'message' || item.taskId !== undefined) return []
+    const { key, message } = item
+    return [{ key, generation: undefined, atMs: 0, ...saidPoint(message) }]
+  })
+})
+
+/** The point of a message without a task. */
+function saidPoint(message: Message): Pick<RunPoint, 'kind' | 'text'> {
+  const offer = message.role === 'ROLE_AGENT' ? offerIn(message) : undefined
+  if (offer) return { kind: 'offers', text: termsText(offer.terms) }
+  if (message.role === 'ROLE_AGENT') return { kind: 'works', text: partsText(message.parts) }
+  const move = moveOf(message)
+  if (!move) return { kind: 'client', text: partsText(message.parts) }
+  if (move['accept'] !== undefined) return { kind: 'client', text: 'accept the offer' }
+  if (move['decline'] !== undefined) return { kind: 'client', text: 'decline the offer' }
+  const { propose } = move
+  const terms = isObject(propose) && isObject(propose['terms']) ? propose['terms'] : undefined
+  return { kind: 'client', text: `propose ${termsText(terms)}` }
+}
+
+/** The points of the chosen task's run, or of what was said since the last task, oldest first. */
+const points = computed(() => {
+  const log = logs.value.get(shownTaskId.value ?? '')
+  if (!log || standingOffer.value) return pointsBeforeTask.value
+  const found: RunPoint[] = []
+  let last = { generation: 0, atMs: 0 }
+  const add = (point: TaskPoint, atMs: number) => {
+    last = { generation: point.generation, atMs: atMs || last.atMs }
+    found.push({ ...point, atMs: last.atMs })
+  }
+  for (const item of talkItemsOf({ logs: new Map([['', log]]), talk: talk.value, spoken: [] })) {
+    if (item.kind === 'message' && item.message.role === 'ROLE_USER')
+      add(
+        { key: item.key, kind: 'client', text: partsText(item.message.parts), generation: last.generation + 1 },
+        last.atMs
+      )
+    if (item.kind !== 'run') continue
+    for (const event of item.events) {
+      const point = pointOf(event)
+      if (point) add(point, timeOf(event))
+    }
+  }
+  return withSteps(found, steps.value)
+})
+
+/** The point of an event; none for one that says nothing new. */
+function pointOf(event: TaskEvent): TaskPoint | undefined {
+  const { generation, update } = event
+  const key = String(generation)
+  if ('artifactUpdate' in update)
+    return update.artifactUpdate.append ? undefined : { key, kind: 'result', text: eventWords(event), generation }
+  const { state } = update.statusUpdate.status
+  const words = statusMessageText(event)
+  if (isInterrupted(state)) return { key, kind: 'asks', text: words || stateText(state), generation }
+  if (isTerminal(state)) return { key, kind: 'ended', text: eventWords(event), generation }
+  return words === '' ? undefined : { key, kind: 'works', text: words, generation }
+}
+
+function timeOf({ update }: TaskEvent): number {
+  return 'statusUpdate' in update ? Date.parse(update.statusUpdate.status.timestamp ?? '') || 0 : 0
+}
+
+/** The points with the steps of the work whose results were stored, each where it ended. */
+function withSteps(points: readonly RunPoint[], all: readonly ActorStep[]): RunPoint[] {
+  const found = [...points]
+  for (const { n, atMs, kind, taskId: of, event, generation = Infinity } of all) {
+    if (kind !== 'stored' || of !== shownTaskId.value) continue
+    const next = found.findIndex(point => (point.generation ?? 0) > generation || point.atMs > atMs)
+    const at = next < 0 ? found.length : next
+    found.splice(at, 0, {
+      key: `step ${n}`,
+      kind: 'step',
+      text: String(event['name']),
+      generation: found[at - 1]?.generation ?? 0,
+      atMs
+    })
+  }
+  return found
+}
+
+const KINDS: Readonly<Record<RunPoint['kind'], string>> = {
+  client: 'you',
+  works: 'says',
+  offers: 'offers',
+  asks: 'asks',
+  step: 'step',
+  result: 'result',
+  ended: 'ended'
+}
+
+/** The run of a function as a line: its words, steps, questions and results, lit at the shown generation. */
+function RunSteps() {
+  const all = points.value
+  if (all.length === 0)
+    return (
+      <p class="empty quiet">
+        {hello.value?.charts.some(({ id }) => id === 'work')
+          ? 'Nothing is known yet.'
+          : 'The work of this agent is a function. What it says, asks and stores appears here, step by step.'}
+      </p>
+    )
+  const now = all.findLastIndex(point => (point.generation ?? 0) <= generation.value)
+  const startMs = all.find(({ atMs }) => atMs > 0)?.atMs ?? 0
+  return (
+    <ol class="run-steps" aria-label="The run, step by step">
+      {all.map(({ key, kind, text, generation: of, atMs }, i) => (
+        <li
+          key={key}
+          class={`run-step run-step-${kind}${i > now ? ' run-step-later' : ''}`}
+          aria-current={i === now ? 'step' : undefined}
+        >
+          <StepLine of={of} isLast={i === all.length - 1}>
+            <span class="run-step-kind">{KINDS[kind]}</span>
+            <span class="run-step-text">{text}</span>
+            <span class="quiet run-step-time">{atMs > startMs ? `+${spanText(atMs - startMs)}` : ''}</span>
+          </StepLine>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+interface StepLineProps {
+  readonly of: number | undefined
+  readonly isLast: boolean
+  readonly children: ComponentChildren
+}
+
+/** A point of the line: a click on one of a task shows the task as it was then. */
+function StepLine({ of, isLast, children }: StepLineProps) {
+  if (of === undefined) return <div class="run-step-line">{children}</div>
+  return (
+    <button
+      type="button"
+      class="plain run-step-line"
+      title="Show this moment"
+      onClick={() => goTo(isNewest.peek() && isLast ? Infinity : of)}
+    >
+      {children}
+    </button>
   )
 }

@@ -11,14 +11,20 @@ const wantsJson = signal(false)
 const files = signal<readonly File[]>([])
 const wrong = signal<string | undefined>(undefined)
 
-/** The destination of the next message. */
-export type Target = 'task' | 'about' | 'context' | 'new'
+/** A destination of the next message. */
+export interface Target {
+  readonly name: 'task' | 'about' | 'context' | 'new'
+  readonly label: string
+  /** What a message there is, in the empty box. */
+  readonly hint: string
+  readonly destination: Destination
+}
 
-/** The available destinations, with labels. */
+/** The available destinations. */
 export interface ComposerProps {
-  readonly targets: readonly { readonly name: Target; readonly label: string; readonly destination: Destination }[]
-  readonly chosen: Target
-  readonly choose: (target: Target) => void
+  readonly targets: readonly Target[]
+  readonly chosen: Target['name']
+  readonly choose: (target: Target['name']) => void
 }
 
 /** Composes a message: text, files and JSON data together. */
@@ -45,7 +51,8 @@ export function Composer({ targets, chosen, choose }: ComposerProps) {
         id="composer"
         aria-label="Message"
         rows={2}
-        placeholder="Message to the agent (Enter sends, Shift+Enter breaks the line)"
+        placeholder={`${target?.hint ?? ''} (Enter sends it)`}
+        title="Enter sends, Shift+Enter breaks the line"
         value={text.value}
         onInput={event => (text.value = event.currentTarget.value)}
         onKeyDown={press}
@@ -87,7 +94,7 @@ export function Composer({ targets, chosen, choose }: ComposerProps) {
         <select
           aria-label="Where the message goes"
           value={target?.name ?? 'new'}
-          onChange={event => choose(event.currentTarget.value as Target)}
+          onChange={event => choose(event.currentTarget.value as Target['name'])}
         >
           {targets.map(({ name, label }) => (
             <option key={name} value={name}>
@@ -111,7 +118,7 @@ export function Composer({ targets, chosen, choose }: ComposerProps) {
         </button>
         <span class="tools-gap" />
         <button type="submit" class="main" disabled={isSending.value}>
-          Send
+          {target?.label === 'Answer' ? 'Answer' : 'Send'}
         </button>
       </div>
     </form>

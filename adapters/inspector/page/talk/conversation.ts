@@ -1,11 +1,16 @@
+import { computed } from '@preact/signals'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
-import { offerIn } from '../../../../machines/protocol/negotiation.ts'
+import { offerIn, type Offer } from '../../../../machines/protocol/negotiation.ts'
 import type { Artifact, Message, TaskStatus } from '../../../../machines/protocol/objects.ts'
 import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
 import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { WatchedMessage } from '../../feed.ts'
-import { lastGeneration, taskAt, type TaskLog } from '../agent/task-log.ts'
+import { lastGeneration, logs, shownTaskId, taskAt, type TaskLog } from '../agent/task-log.ts'
+import { talk } from '../feed/known.ts'
+import { contextId } from '../selection.ts'
+import { generation, isNewest } from '../time-bar.tsx'
+import { type Spoken, spoken } from './sending.ts'
 
 /** A piece of the conversation. */
 export type TalkItem =
@@ -31,14 +36,8 @@ export interface Run {
   isLast: boolean
 }
 
-/** A message that this page sent or got without a task, with its time. */
-export interface Spoken {
-  readonly message: Message
-  readonly atMs: number
-}
-
 /** The sources of a conversation. */
-export interface TalkSources {
+interface TalkSources {
   readonly logs: ReadonlyMap<string, TaskLog>
   readonly talk: readonly WatchedMessage[]
   readonly spoken: readonly Spoken[]
@@ -52,8 +51,19 @@ type Moment = { readonly atMs: number } & (
   | { readonly event: TaskEvent; readonly log: TaskLog }
 )
 
+/** The conversation of the chosen context, until the shown generation of the shown task. */
+export const talkItems = computed(() => {
+  const here = spoken.value.filter(({ message }) => message.contextId === contextId.value)
+  const { value: id } = shownTaskId
+  const until = isNewest.value || id === undefined ? undefined : { taskId: id, generation: generation.value }
+  return talkItemsOf({ logs: logs.value, talk: talk.value, spoken: here, until })
+})
+
+/** The offer that stands in the chosen context by its conversation alone. */
+export const lastOffer = computed(() => lastOfferIn(talkItems.value))
+
 /** The conversation of a context: everything that was said and done in it, oldest first. */
-export function conversation({ logs, talk, spoken, until }: TalkSources): TalkItem[] {
+export function talkItemsOf({ logs, talk, spoken, until }: TalkSources): TalkItem[] {
   const places = new Map(talk.map(said => [said.messageId, said]))
   const ofTasks = [...logs.values()].map(log => momentsOf(log, places))
   const inTasks = new Set([...logs.values()].flatMap(({ said }) => said.map(({ messageId }) => messageId)))
@@ -233,14 +243,14 @@ function artifactOf(log: TaskLog, artifactId: string): Artifact | undefined {
   return known.get(artifactId)
 }
 
-/** The offer that stands by the conversation alone: the last one that was neither answered nor followed by a task. */
-export function lastOffer(items: readonly TalkItem[]): string | undefined {
-  let standing: string | undefined
+/** The last offer that was neither declined nor followed by a task. */
+function lastOfferIn(items: readonly TalkItem[]): Offer | undefined {
+  let standing: Offer | undefined
   for (const item of items) {
     if (item.kind === 'run') standing = undefined
     if (item.kind !== 'message' || item.taskId !== undefined) continue
     const offer = item.message.role === 'ROLE_AGENT' ? offerIn(item.message) : undefined
-    if (offer) standing = offer.offerId
+    if (offer) standing = offer
     else if (moveOf(item.message)?.decline !== undefined) standing = undefined
   }
   return standing

@@ -1,4 +1,4 @@
-import { isTerminal } from '../../../../machines/protocol/states.ts'
+import { isInterrupted, isTerminal, stateText } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import { EXAMPLE_ID } from '../../feed.ts'
 import { eventWords, statusMessageText } from '../../story/chart-path.ts'
@@ -12,13 +12,20 @@ import { sendError } from './sending.ts'
 /** The events of a task between two messages: one line, which unfolds. */
 export function RunLine({ run, isChosen }: { readonly run: Run; readonly isChosen: boolean }) {
   const { taskId, events, state, isLast } = run
+  const isAnswered = isInterrupted(state) && !isLast
   const words = events.findLast(event => isWorking(event) && statusMessageText(event) !== '')
   const span = spanMs(events)
   return (
     <div class={isChosen ? 'run run-chosen' : 'run'} data-task={taskId}>
       <details>
         <summary>
-          <StateBadge state={state} />
+          {isAnswered ? (
+            <span class="state" title={`It was ${stateText(state)}, and was answered`}>
+              answered
+            </span>
+          ) : (
+            <StateBadge state={state} />
+          )}
           <span class="run-words">{words && statusMessageText(words)}</span>
           <span class="quiet">
             {countText(events.length, 'event')}

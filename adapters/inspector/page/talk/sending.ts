@@ -7,7 +7,12 @@ import { askHub, authorized } from '../feed/feed.ts'
 import { hubNow } from '../page.ts'
 import { choose, contextId, phoneView } from '../selection.ts'
 import { errorText } from '../wording.ts'
-import type { Spoken } from './conversation.ts'
+
+/** A message that this page sent or got without a task, with its time. */
+export interface Spoken {
+  readonly message: Message
+  readonly atMs: number
+}
 
 /** The maximum number of kept messages. */
 const MOST_SPOKEN = 200

@@ -1,30 +1,22 @@
 import { computed, signal } from '@preact/signals'
-import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import type { Message } from '../../../../machines/protocol/objects.ts'
+import { isInterrupted, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
+import { answerSchemaOf } from '../../../client/messages.ts'
 import { EXAMPLE_ID } from '../../feed.ts'
 import { lastGeneration, logs, shownTaskId, taskAt } from '../agent/task-log.ts'
 import { ArtifactView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { talk } from '../feed/known.ts'
 import { TaskError } from '../parts.tsx'
 import { contextId, taskId } from '../selection.ts'
-import { generation, isNewest } from '../time-bar.tsx'
 import { Composer, type ComposerProps, type Target } from './composer.tsx'
-import { conversation, lastOffer, type TalkItem } from './conversation.ts'
-import { Examples } from './examples.tsx'
-import { Question } from './question-form.tsx'
+import { lastOffer, talkItems, type TalkItem } from './conversation.ts'
+import { choicesIn, Question } from './question-form.tsx'
 import { RunLine } from './run-line.tsx'
-import { authorizeError, spoken } from './sending.ts'
-import { useStayAtEnd } from './stay-at-end.ts'
+import { authorizeError, sendParts } from './sending.ts'
 import { answersIn, TalkMessage, type Answers } from './talk-message.tsx'
 
-const items = computed(() => {
-  const here = spoken.value.filter(({ message }) => message.contextId === contextId.value)
-  const { value: id } = shownTaskId
-  const until = isNewest.value || id === undefined ? undefined : { taskId: id, generation: generation.value }
-  return conversation({ logs: logs.value, talk: talk.value, spoken: here, until })
-})
-const standsHere = computed(() => lastOffer(items.value))
-const answers = computed(() => answersIn(items.value))
+const answers = computed(() => answersIn(talkItems.value))
 const errors = computed(() =>
   Array.from(logs.value, ([id, { error }]) => ({ id, error })).filter(({ error }) => error !== undefined)
 )
@@ -36,7 +28,7 @@ const status = computed(() => {
 })
 
 /** The user's choice of destination, until the task changes its state. */
-const wanted = signal<{ readonly target: Target; readonly of: string } | undefined>(undefined)
+const wanted = signal<{ readonly target: Target['name']; readonly of: string } | undefined>(undefined)
 
 /**
  * The conversation of the chosen context: messages, offers, tasks with their questions and artifacts, in the order of
@@ -49,12 +41,12 @@ export function TalkPanel() {
       {shownTaskId.value === EXAMPLE_ID && <ExampleNote />}
       <div ref={box} class="talk-box" tabIndex={0} role="region" aria-label="The conversation">
         <div ref={content} class="talk">
-          {items.value.length === 0 && errors.value.length === 0 && <Beginning />}
-          {items.value.map(item => (
+          {talkItems.value.length === 0 && errors.value.length === 0 && <Beginning />}
+          {talkItems.value.map(item => (
             <ItemView
               key={item.key}
               item={item}
-              standsHere={standsHere.value}
+              standsHere={lastOffer.value?.offerId}
               answers={answers.value}
               chosen={taskId.value}
             />
@@ -111,28 +103,54 @@ function ItemView({ item, standsHere, answers, chosen }: ItemProps) {
 function targetsNow(): ComposerProps {
   const [context, id, { state: now, message } = {}] = [contextId.value, taskId.value, status.value]
   const isOpen = id !== undefined && now !== undefined && !isTerminal(now)
-  const targets: ComposerProps['targets'] = [
-    ...(isOpen
-      ? [
-          {
-            name: 'task',
-            label: isInterrupted(now) ? 'Answer the task' : 'To the task',
-            destination: { taskId: id, ...(isInterrupted(now) && { question: message }) }
-          } as const
-        ]
-      : []),
-    ...(context === undefined
-      ? []
-      : [{ name: 'context', label: 'Same context', destination: { contextId: context } } as const]),
-    ...(context === undefined || isOpen || id === undefined
-      ? []
-      : [{ name: 'about', label: 'About this task', destination: { contextId: context, reference: id } } as const]),
-    { name: 'new', label: 'New context', destination: {} }
-  ]
+  const targets: Target[] = []
+  if (isOpen && isInterrupted(now))
+    targets.push({
+      name: 'task',
+      label: 'Answer',
+      hint: answerHint(now, message),
+      destination: { taskId: id, question: message }
+    })
+  else if (isOpen)
+    targets.push({
+      name: 'task',
+      label: 'To the running task',
+      hint: 'A message to the task while it runs',
+      destination: { taskId: id }
+    })
+  if (context !== undefined)
+    targets.push({
+      name: 'context',
+      label: 'In this conversation',
+      hint: lastOffer.value
+        ? 'Answer the offer above, or in your own words here'
+        : 'The next message of this conversation: it may begin a new task',
+      destination: { contextId: context }
+    })
+  if (context !== undefined && !isOpen && id !== undefined)
+    targets.push({
+      name: 'about',
+      label: 'About this task',
+      hint: 'A message about this task, as in “make it red”: it may begin a new task',
+      destination: { contextId: context, reference: id }
+    })
+  targets.push({
+    name: 'new',
+    label: 'New conversation',
+    hint: 'The first message of a new conversation',
+    destination: {}
+  })
   const of = `${context} ${id} ${now}`
   const byHand = wanted.value?.of === of ? wanted.value.target : undefined
   const usual = now && !isInterrupted(now) ? targets.find(({ name }) => name !== 'task') : targets[0]
   return { targets, chosen: byHand ?? usual?.name ?? 'new', choose: target => (wanted.value = { target, of }) }
+}
+
+/** How a question is answered: in its form or by its choices above, or in words. */
+function answerHint(state: TaskState, message: Message | undefined): string {
+  if (state === 'TASK_STATE_AUTH_REQUIRED') return 'Authorize it above. A message here answers in words instead'
+  const isAbove = answerSchemaOf(message) !== undefined || choicesIn(message).length > 0
+  return isAbove ? 'Answer above, or in your own words here' : 'Your answer to the question above'
 }
 
 /** Marks a recorded example, and offers to run it. */
@@ -166,4 +184,73 @@ function Beginning() {
       <Examples contextId={contextId.value} />
     </div>
   )
+}
+
+/** The messages that the agent's card gives as examples, as buttons that send them. */
+export function Examples({ contextId }: { readonly contextId?: string | undefined }) {
+  const { examples = [] } = hello.value?.agent ?? {}
+  if (examples.length === 0) return null
+  return (
+    <div class="choices">
+      {examples.map(text => (
+        <button key={text} type="button" onClick={() => void sendParts([{ text }], { contextId })}>
+          {text}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+/** The distance in pixels that still counts as the end. */
+const NEAR = 60
+
+/**
+ * Keeps a box scrolled to its end while its content grows, even by late pictures, until the reader scrolls away. In a
+ * newly chosen context it begins at the end. Choosing a task that is out of sight shows where it begins.
+ */
+function useStayAtEnd(context: string | undefined, task: string | undefined) {
+  const box = useRef<HTMLDivElement>(null)
+  const content = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  const shown = useRef({ context, task })
+  const [isAway, setIsAway] = useState(false)
+  const toEnd = () => {
+    isAtEnd.current = true
+    box.current?.scrollTo({ top: box.current.scrollHeight })
+    setIsAway(false)
+  }
+  useLayoutEffect(() => {
+    const { current: outer } = box
+    const leave = new AbortController()
+    let lastTop = 0
+    outer?.addEventListener(
+      'scroll',
+      () => {
+        // Content that grew after a scroll is no sign that the reader went up.
+        if (outer.scrollTop + outer.clientHeight >= outer.scrollHeight - NEAR) isAtEnd.current = true
+        else if (outer.scrollTop < lastTop) isAtEnd.current = false
+        lastTop = outer.scrollTop
+        setIsAway(!isAtEnd.current)
+      },
+      { signal: leave.signal }
+    )
+    const watch = new ResizeObserver(() => isAtEnd.current && outer?.scrollTo({ top: outer.scrollHeight }))
+    for (const element of [outer, content.current]) if (element) watch.observe(element)
+    return () => {
+      leave.abort()
+      watch.disconnect()
+    }
+  }, [])
+  useLayoutEffect(() => {
+    const before = shown.current
+    shown.current = { context, task }
+    if (before.context !== context) return toEnd()
+    if (before.task === task || task === undefined) return
+    const run = content.current?.querySelector(`[data-task="${CSS.escape(task)}"]`)
+    // A task that is not here yet is the newest.
+    if (!run) return toEnd()
+    isAtEnd.current = false
+    run.scrollIntoView({ block: 'center' })
+  }, [context, task])
+  return { box, content, isAway, toEnd }
 }

@@ -391,10 +391,14 @@ await t.test('a form', async t => {
     formFieldsOf({ type: 'object', properties: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [i, {}])) }),
     undefined
   )
-  t.strictSame(formFieldsOf({ type: 'object', properties: { a: 1 } }), [{ name: 'a', schema: {}, isRequired: false }])
+  t.match(formFieldsOf({ type: 'object', properties: { a: 1 } }), [{ name: 'a', schema: {}, isRequired: false }])
+  t.equal(formFieldsOf({ type: 'string' }), undefined)
   const cases: [string, object, unknown][] = [
     ['2', { enum: [1, 2] }, 2],
     ['b', { enum: ['a'] }, undefined],
+    ['2', { anyOf: [{ const: 1 }, { const: 2 }] }, 2],
+    ['yes', { const: 'yes' }, 'yes'],
+    ['no', { const: 'yes' }, undefined],
     ['x', { type: 'string' }, 'x'],
     ['1.5', { type: 'number' }, 1.5],
     ['1.5', { type: 'integer' }, undefined],

@@ -4,13 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
+import { apiKey } from '../../../../adapters/auth/schemes.ts'
 import { CommandError, EXIT } from '../../../../adapters/cli/command.ts'
 import { failureOf } from '../../../../adapters/cli/failures.ts'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { failed, inputRequired, reply } from '../../../../runtime/index.ts'
 import { runCommand, type Ended, type Surroundings } from '../../../fixtures/cli/run-command.ts'
 import { unusedPort } from '../../../fixtures/network/unused-port.ts'
-import { body, httpAgent } from '../../../fixtures/peers/scripted-http.ts'
+import { body, httpAgent, result } from '../../../fixtures/peers/scripted-http.ts'
 import { scripted } from '../../../fixtures/peers/scripted-agent.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 import { officialAgent } from '../../../fixtures/servers/official-agent.ts'
@@ -44,6 +45,11 @@ async function passing(t: Test, ...states: readonly string[]): Promise<string> {
   return saying(t, { SendStreamingMessage: events, SubscribeToTask: events, GetTask: [{ result: last }] })
 }
 
+/** An interface of a card that has nothing else. */
+const THIN = { url: 'http://127.0.0.1:1/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }
+
+const bearerKey = apiKey({ keys: { ann: 'secret' }, header: 'authorization' })
+
 /** The situations in which a command is run, by their names. */
 async function situations(t: Test) {
   const ours = await serve(t, { work: obedient })
@@ -51,6 +57,13 @@ async function situations(t: Test) {
   const failing = await serve(t, { work: () => failed('No paint left.') })
   const still = await serve(t, { work: obedient, capabilities: { streaming: false } })
   const locked = await serve(t, { work: obedient }, { authenticate: () => undefined })
+  const extended = await serve(
+    t,
+    { work: obedient, extendedCard: { description: 'More.' } },
+    { authenticate: bearerKey }
+  )
+  const badExtended = await httpAgent(t)
+  badExtended.script(result({ name: 'A', supportedInterfaces: 'all' }))
   const refusing = await httpAgent(t)
   refusing.script(body('', {}, 401))
   const official = await officialAgent(t, ['HTTP+JSON'])
@@ -65,6 +78,9 @@ async function situations(t: Test) {
     failing: failing.url,
     still: still.url,
     locked: locked.url,
+    extended: extended.url,
+    thinCard: await answering(t, 200, JSON.stringify({ name: 'A', supportedInterfaces: [THIN] })),
+    badExtended: badExtended.url,
     refusing: refusing.url,
     official: official.url,
     nobody,
@@ -131,6 +147,20 @@ await t.test('the exit code says whether the command has worked, and -o json is 
     ['ours', ['task', 'cancel', '@', 'nope'], 1, 'TaskNotFoundError'],
     ['ours', ['card', '@'], 0, 'supportedInterfaces'],
     ['ours', ['card', 'get', '-a', '@'], 0, 'supportedInterfaces'],
+    ['ours', ['card', 'get', '@', '--validate'], 0, 'supportedInterfaces'],
+    ['ours', ['card', 'get', '@', '--extended'], 1, 'UnsupportedOperationError'],
+    ['ours', ['card', '@', '--extended=yes'], 2, 'A2ACLI_ERR_USAGE'],
+    ['extended', ['card', 'get', '@', '--extended', '--bearer', 'secret', '--validate'], 0, 'supportedInterfaces'],
+    ['extended', ['card', 'get', '@', '--extended'], 4, 'A2ACLI_ERR_CREDENTIALS_MISSING'],
+    ['extended', ['card', 'get', '@', '--extended', '--bearer', 'other'], 4, 'A2ACLI_ERR_AUTH_FAILED'],
+    ['nobody', ['card', 'get', '@', '--extended'], 3, 'A2ACLI_ERR_UNREACHABLE'],
+    ['badCard', ['card', 'get', '@', '--extended'], 1, 'A2ACLI_ERR_CARD_INVALID'],
+    ['thinCard', ['card', 'get', '@'], 0, 'supportedInterfaces'],
+    ['thinCard', ['card', 'get', '@', '--validate'], 1, 'A2ACLI_ERR_CARD_INVALID'],
+    ['badExtended', ['card', 'get', '@', '--extended'], 1, 'A2ACLI_ERR_CARD_INVALID'],
+    ['still', ['send', '@', 'hi', '--poll-interval', '1ms'], 0, 'task'],
+    ['still', ['send', '@', 'hi', '--poll-interval', '0s'], 2, 'A2ACLI_ERR_USAGE'],
+    ['ours', ['card', '@', '--poll-interval', '1s'], 2, 'A2ACLI_ERR_USAGE'],
     ['message', ['send', '@', 'hi', '--exit-status'], 0, 'message'],
     ['message', ['send', '@', 'hi', '--async'], 0, 'message'],
     ['failing', ['send', '@', 'hi'], 0, 'task'],

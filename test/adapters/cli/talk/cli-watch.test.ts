@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { connect } from '../../../../adapters/client/connect.ts'
 import { failed, rejected } from '../../../../runtime/index.ts'
 import type { Runtime } from '../../../../runtime/runtime-options.ts'
-import { systemClock } from '../../../../runtime/ports/clock.ts'
+import { type Clock, systemClock } from '../../../../runtime/ports/clock.ts'
 import { cuttingProxy } from '../../../fixtures/network/cutting-proxy.ts'
-import { deferred, open, reaches, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { collect, deferred, open, reaches, say, until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { runCommand, type Surroundings } from '../../../fixtures/cli/run-command.ts'
 import { failure, httpAgent, result, stream } from '../../../fixtures/peers/scripted-http.ts'
 import { scripted } from '../../../fixtures/peers/scripted-agent.ts'
@@ -366,6 +367,38 @@ await t.test('a task without a stream is read until it ends', async t => {
     GetTask: [{ result: { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } } }]
   })
   t.match(await watch(url, ['t1'], { clock }), { code: 0 }, 'and so is that of a WebSocket that ends its stream early')
+})
+
+await t.test('--poll-interval says how often a task is read', async t => {
+  const states = ['WORKING', 'WORKING', 'COMPLETED'].map(state => ({
+    id: 't1',
+    contextId: 'c1',
+    status: { state: `TASK_STATE_${state}` }
+  }))
+  const looks: readonly (readonly [what: string, look: (url: string, clock: Clock) => Promise<unknown>])[] = [
+    ['watch', async (url, clock) => runCommand(['watch', url, 't1', '--poll-interval', '7s'], { clock })],
+    ['get', async (url, clock) => runCommand(['task', 'get', url, 't1', '--wait', '--poll-interval', '7s'], { clock })],
+    [
+      'a message',
+      async (url, clock) => {
+        const client = await connect(url, { clock, pollIntervalMs: 7000 })
+        await collect(client.sendStreamingMessage(say('hi')))
+        return client.close()
+      }
+    ]
+  ]
+  for (const [what, look] of looks) {
+    const waits: number[] = []
+    const clock = {
+      ...systemClock,
+      setTimeout: (run: () => void, ms: number) => systemClock.setTimeout(run, (waits.push(ms), ms === 7000 ? 0 : ms))
+    }
+    const agent = await httpAgent(t, { card: { capabilities: {} } })
+    const [first, ...later] = states
+    agent.script(result(what === 'a message' ? { task: first } : first), ...later.map(state => result(state)))
+    await look(agent.url, clock)
+    t.equal(waits.filter(ms => ms === 7000).length, what === 'a message' ? 1 : 2, `${what}: always after as long`)
+  }
 })
 
 await t.test('a task without a context or streamed artifacts is shown without a line to continue', async t => {

@@ -7,9 +7,11 @@ import { drawChart } from '../../../../adapters/drawing/chart-drawing.ts'
 import { innermost } from '../../../../adapters/inspector/story/chart-path.ts'
 import { sqliteStore } from '../../../../adapters/storage/sqlite.ts'
 import barista from '../../../../examples/barista.ts'
+import negotiate from '../../../../examples/negotiate.ts'
 import type { Task } from '../../../../machines/protocol/objects.ts'
 import type { TaskState } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
+import { partsOf } from '../../../../runtime/work-port.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { reaches, say, taskIn } from '../../../fixtures/runtime/runtime-helpers.ts'
@@ -49,7 +51,7 @@ const [SUBMITTED, WORKING, ASKING, AUTH, COMPLETED, FAILED, CANCELED, REJECTED] 
 
 /** The innermost states of each event, and the transition that led there. */
 function litIn(machine: AnyStateMachine, ...entries: readonly Entry[]) {
-  return workSteps(machine, eventsOf(...entries)).map(({ states, transitions }) =>
+  return workSteps(partsOf(machine), eventsOf(...entries)).map(({ states, transitions }) =>
     [innermost(states).join(), ...transitions].join(' by ')
   )
 }
@@ -73,7 +75,7 @@ await t.test('the states of the work are found again from the events of a task',
     'barista.asking',
     'barista.asking'
   ])
-  t.strictSame(workSteps(barista.work as AnyStateMachine, []), [])
+  t.strictSame(workSteps(partsOf(barista.work as AnyStateMachine), []), [])
   t.end()
 })
 
@@ -186,7 +188,7 @@ await t.test('tasks export --svg', async t => {
     const { runtime } = await serve(t, barista, { store: sqliteStore(join(cwd, 'tasks.db')) })
     const { id } = taskIn(await runtime.sendMessage(say('A coffee, please.')))
     const drawn = await runCommand(['tasks', 'export', '--db', 'tasks.db', id, '--svg'], { cwd })
-    t.match(drawn, { code: 0, stdout: /agent: Small or large\? \(inputRequired\)\. The task is input-required\./ })
+    t.match(drawn, { code: 0, stdout: /agent: Small or large\? \(asking\)\. The task is input-required\./ })
   })
 
   await t.test('refuses what it cannot draw', async t => {
@@ -195,7 +197,7 @@ await t.test('tasks export --svg', async t => {
       [['--svg'], /--svg exports one task\. Give its id\./],
       [['a', 'b', '--svg'], /--svg exports one task\. Give its id\./],
       [['a', '--svg', '--html'], /--html and --svg exclude each other\. Give one of them\./],
-      [['a', '--agent', 'examples/barista.ts'], /--agent is for --svg\./]
+      [['a', '--agent', 'examples/barista.ts'], /--agent is for --html and --svg\./]
     ] as const)
       t.match(await runCommand(['tasks', 'export', url, ...args]), { code: 2, stdout: '', stderr: message })
     t.match(await runCommand(['tasks', 'export', url, 'a', '--svg', '--agent', 'examples/hello.ts']), {
@@ -209,6 +211,43 @@ await t.test('tasks export --svg', async t => {
       stderr: /nope was not found/
     })
   })
+})
+
+await t.test('tasks export --html', async t => {
+  await t.test('has the chart of the work of a given agent', async t => {
+    const { url, runtime } = await serve(t, barista)
+    const { id } = taskIn(await runtime.sendMessage(say('A coffee, please.')))
+    const run = (...args: string[]) => runCommand(['tasks', 'export', url, id, '--html', ...args])
+    const { stdout } = await run('--agent', 'examples/barista.ts')
+    t.match(stdout, /data-state="barista.asking" data-at="[\d ]+"/)
+    t.match(stdout, 'The agent waits for the client&#39;s answer: “Small or large?”')
+    t.match(stdout, '<b> The answer leads to brewing.</b>')
+    t.notMatch((await run()).stdout, 'data-state="barista')
+  })
+
+  await t.test(
+    'has the chart with which an open task of a file is stored, and the offers before',
+    { skip: NO_SQLITE },
+    async t => {
+      const cwd = t.testdir()
+      const store = sqliteStore(join(cwd, 'tasks.db'))
+      const { runtime } = await serve(t, { ...barista, negotiate: negotiate.negotiate } as never, { store })
+      const first = await runtime.sendMessage(say('A coffee, please.'))
+      const contextId = 'message' in first ? first.message.contextId : undefined
+      const { id } = taskIn(await runtime.sendMessage(say('Deal', { contextId: contextId ?? '' })))
+      await reaches(runtime, id, 'input-required')
+      const run = (...args: string[]) => runCommand(['tasks', 'export', '--db', 'tasks.db', id, ...args], { cwd })
+      const open = await run('--html')
+      t.match(open, { code: 0, stdout: /data-state="barista.asking" data-at="[\d ]+"/ })
+      t.match(open.stdout, /agent offers[^]*<dt>euros<\/dt><dd>60<\/dd>/)
+      t.match(open.stdout, 'class="run negotiation"')
+      t.match(await run('--svg'), { code: 0, stdout: /agent: Small or large\? \(asking\)/ })
+      await runtime.cancelTask({ id })
+      const { stdout } = await run('--html')
+      t.notMatch(stdout, 'data-state="barista', 'a task that has ended has no definition')
+      t.match(stdout, 'class="points"')
+    }
+  )
 })
 
 await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
@@ -226,7 +265,7 @@ await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on t
     }),
     events,
     svg: await drawChart(machine),
-    steps: workSteps(machine, events)
+    steps: workSteps(partsOf(machine), events)
   })
 
   await t.test('a picture is well-formed and without secrets, whatever a task says', async t => {

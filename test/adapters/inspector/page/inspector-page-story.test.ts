@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { readExample } from '../../../../adapters/inspector/story/recorded-example.ts'
+import { readExample } from '../../../../adapters/inspector/story/story.ts'
 import { violations } from '../../../fixtures/pages/axe.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { startDev } from '../../../fixtures/pages/dev-page.ts'
@@ -44,14 +44,14 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
       await page.waitForSelector('.story-run [data-state="barista.asking"].active')
       t.match(
         await page.innerText('.story-now'),
-        /input-required\s+The agent waits for your answer: “Small or large\?” Your answer leads to brewing\./
+        /input-required\s+The agent waits for your answer: “Small or large\?” Your answer \(small or large\) leads to brewing\./
       )
       t.match(await page.innerText('.story-run'), 'Now: asking')
       await page.click('.question-open button >> text=large')
       await page.waitForSelector('.artifact >> text=a large coffee')
       await page.waitForSelector('.story-run [data-state="barista.served"].active')
       t.match(await page.innerText('.story-now'), /completed\s+The task has ended\. Its result: coffee\.txt\./)
-      await page.focus('.story-panel [aria-label=Generation]')
+      await page.focus('.story-panel [aria-label=Event]')
       for (let back = 0; back < 20; back += 1) {
         await page.keyboard.press('ArrowLeft')
         if ((await page.innerText('.story-now')).includes('waits for your answer')) break
@@ -94,6 +94,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     t.equal(await page.locator('.story-talk .message').count(), 0, 'a new context begins empty')
     await page.reload()
     await page.waitForSelector('.example-note')
+    t.equal(await page.locator('.story-note').count(), 0)
     await say('hello')
     await page.waitForSelector('.story-talk >> text=What shall I draw?')
     t.equal(await page.locator('.example-note, .story-talk .artifact').count(), 0, 'a message replaces the example')
@@ -117,9 +118,11 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     await page.waitForSelector('.question-open')
     await say('Monday')
     await page.waitForSelector('.question-open >> text=How many euros')
-    t.match(await page.innerText('.story-now'), 'With your answer the work goes on.')
+    t.match(await page.innerText('.story-now'), 'With your answer the work goes on after this question.')
     await say('300')
     await page.waitForSelector('.question-open >> text=Please authorize')
+    t.match(await page.innerText('.question-open'), 'payment (required)')
+    t.match(await page.getAttribute('#composer', 'placeholder'), 'Authorize it above')
     await page.fill('.question-open input', 'cash')
     await page.click('.question-open .main')
     await page.waitForSelector('.run-step-ended')
@@ -153,21 +156,64 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     t.equal(await page.locator('.run-step-later').count(), 9)
     t.same(await violations(page), [], 'in dark and at an earlier moment too')
     t.notMatch(await page.innerText('.story-talk'), 'How many euros', 'the conversation goes there too')
+    await page.waitForSelector('.run summary .state >> text=input-required', { timeout: 0 })
     await page.click('.run-step-ended button')
+    await until(async () => (await page.locator('.run .state-input-required, .run .state-auth-required').count()) === 0)
+    t.equal(await page.locator('.run .state >> text=answered').count(), 3, 'earlier questions are answered')
     await page.waitForSelector('.run-step-ended[aria-current=step]')
     t.equal(await page.locator('.run-step-later').count(), 0)
     t.same(troubles, [])
   })
 
-  await t.test('shows the negotiation while an offer stands, then the work', async t => {
+  await t.test('while an offer stands shows what was said, and what each answer leads to, then the work', async t => {
     const { page, say, troubles } = await openDev(t, 'examples/negotiate.ts')
     await say('Mow my lawn')
     await page.waitForSelector('.offer-open')
-    await page.waitForSelector('.story-run [data-state="negotiation.quiet"].active')
-    t.match(await page.innerText('.story-now'), /offer stands[^]*If you accept it, the work begins/)
+    await page.waitForSelector('.run-step-offers[aria-current=step]')
+    t.match(await page.innerText('.run-steps'), /you\s+Mow my lawn\s+offers\s+euros 60/)
+    t.equal(
+      await page.locator('.story-run svg, .run-steps button').count(),
+      0,
+      'there is no chart of ours, and no time yet'
+    )
+    t.match(await page.innerText('.tasks-tools'), 'All (1)', 'a context without a task counts')
+    t.match(
+      await page.innerText('.story-now'),
+      /offer stands\s+The agent offers: euros 60\. That stands for .+\. Accept it, and the work begins\./
+    )
+    t.match(
+      await page.innerText('.offer-moves'),
+      /Accept\s+The work begins[^]*Counter…\s+You propose other terms[^]*Decline\s+There is no deal/
+    )
+    t.same(await violations(page), [])
+    await page.click('.offer-open >> text=Decline')
+    await page.waitForSelector('.story-now >> text=The agent answered without a task')
+    t.match(
+      await page.innerText('.run-steps'),
+      /offers\s+euros 60\s+you\s+decline the offer\s+says\s+The offer is declined/
+    )
+    await say('Mow my lawn after all')
+    await page.click('.offer-open >> text=Counter…')
+    await page.fill('.offer-open input', '40')
+    await page.click('text=Propose these terms')
+    await page.waitForSelector('.run-step-offers >> text=euros 50')
+    t.match(await page.innerText('.run-steps'), /you\s+propose euros 40/)
     await page.click('.offer-open >> text=Accept')
     await page.waitForSelector('.run-step-ended')
     t.match(await page.innerText('.story-now'), /completed[^]*receipt\.txt/)
+    t.match(await page.getAttribute('#composer', 'placeholder'), 'The next message of this conversation')
+    t.same(troubles, [])
+  })
+
+  await t.test("lights the author's chart of a negotiation where the offer left it", async t => {
+    const { page, say, troubles } = await openDev(t, 'examples/haggle.ts')
+    await say('Move me, on Friday')
+    await page.waitForSelector('.story-run [data-state="haggling.bargaining.high"].active')
+    t.match(await page.innerText('.story-run'), 'Now: high, until you answer the offer')
+    await say('20 euros')
+    await page.waitForSelector('.story-run [data-state="haggling.bargaining.lowest"].active')
+    await page.click('.offer-open >> text=Accept')
+    await page.waitForSelector('.story-run [data-state="moving.moved"].active')
     t.same(troubles, [])
   })
 
@@ -198,6 +244,16 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     await page.keyboard.press('m')
     await until(() => page.locator('.story-talk').isVisible())
     t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'nothing is off the screen')
+    t.same(troubles, [])
+  })
+
+  await t.test('says that the chart has changed since the example was recorded', async t => {
+    const { page, hub, troubles } = await openHubPage(t, '')
+    const example = readExample(readFileSync('examples/sailboat.example.json', 'utf8'))
+    await hub.tell(known([]))
+    await hub.tell(example)
+    await page.waitForSelector('.story-talk .artifact')
+    await page.waitForSelector('.story-note >> text=The chart has changed since this example was recorded')
     t.same(troubles, [])
   })
 

@@ -130,7 +130,7 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     await page.waitForSelector('.message-agent b >> text=Hello')
     await say('Mow my lawn')
     await page.waitForSelector('.offer-open')
-    t.match(await page.innerText('.offer-open'), /stands for[^]*Price in euros\s+60[^]*Accept\s+Counter…\s+Decline/)
+    t.match(await page.innerText('.offer-open'), /stands for[^]*Price in euros\s+60[^]*Accept[^]*Counter…[^]*Decline/)
     await page.click('text=Counter…')
     await page.fill('.offer-open input', '40')
     await page.click('text=Propose these terms')

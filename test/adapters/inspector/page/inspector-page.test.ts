@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
@@ -112,3 +114,16 @@ await t.test(
     t.match(await page.innerText('.tasks'), /a sailboat[^]*completed/)
   }
 )
+
+/** The most that the files of the page may have together, compressed. */
+const MOST_PAGE_BYTES = 165_000
+
+await t.test('the files of the page stay small', async t => {
+  const folder = 'dist/adapters/inspector/page/assets'
+  const sizes = readdirSync(folder)
+    .filter(name => !name.endsWith('.map'))
+    .map(name => gzipSync(readFileSync(`${folder}/${name}`)).length)
+  const total = sizes.reduce((sum, size) => sum + size, 0)
+  t.comment(`${total} bytes, compressed`)
+  t.ok(sizes.length > 2 && total < MOST_PAGE_BYTES)
+})

@@ -1,0 +1,203 @@
+import t from 'tap'
+import {
+  answerWords,
+  choiceText,
+  choicesIn,
+  litSteps,
+  moveOf,
+  moveWords,
+  runPoints,
+  statesAfterAnswer,
+  statusWords,
+  storyLines,
+  storyMoments
+} from '../../../adapters/inspector/story/moments.ts'
+import type { ActorStep } from '../../../adapters/inspector/feed.ts'
+import type { JsonValue } from '../../../machines/protocol/codec/json.ts'
+import type { Message, Part, Task } from '../../../machines/protocol/objects.ts'
+import type { TaskState } from '../../../machines/protocol/states.ts'
+import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
+import type { TaskEvent } from '../../../runtime/store/store.ts'
+
+const [WORKING, ASKING, COMPLETED] = [
+  'TASK_STATE_WORKING',
+  'TASK_STATE_INPUT_REQUIRED',
+  'TASK_STATE_COMPLETED'
+] as const
+
+function message(messageId: string, text: string, role: Message['role'] = 'ROLE_AGENT'): Message {
+  return { messageId, role, parts: [{ text }] }
+}
+
+function status(generation: number, state: TaskState, said?: Message, timestamp?: string): TaskEvent {
+  const shown = { state, ...(said && { message: said }), ...(timestamp !== undefined && { timestamp }) }
+  return { taskId: 't', generation, update: { statusUpdate: { taskId: 't', contextId: 'c', status: shown } } }
+}
+
+function artifact(generation: number, artifactId: string, more: object = {}): TaskEvent {
+  const update = { taskId: 't', contextId: 'c', artifact: { artifactId, parts: [] }, ...more }
+  return { taskId: 't', generation, update: { artifactUpdate: update } }
+}
+
+const asked = message('a1', 'Which?')
+const task: Task = {
+  id: 't',
+  contextId: 'c',
+  status: { state: COMPLETED },
+  history: [message('c1', 'A boat.', 'ROLE_USER'), asked, message('c2', 'Red.', 'ROLE_USER')]
+}
+const events = [
+  status(2, 'TASK_STATE_SUBMITTED'),
+  status(3, WORKING),
+  status(4, ASKING, asked),
+  status(6, WORKING),
+  status(7, WORKING),
+  artifact(8, 'one'),
+  artifact(9, 'one', { append: true }),
+  artifact(10, 'one'),
+  status(11, COMPLETED)
+]
+
+await t.test('a moment is what is new: a message, another status, an artifact, or another state of the chart', t => {
+  const steps = [3, 7].map(generation => ({ generation, states: [`m.s${generation}`], transitions: [] }))
+  const moments = storyMoments(storyLines(task, events), steps, 60)
+  t.strictSame(
+    moments.map(({ generation, status, results, steps }) =>
+      [generation, status?.state, ...results, ...steps.flatMap(({ states }) => states)].join(' ')
+    ),
+    [
+      '1 ',
+      '2 TASK_STATE_SUBMITTED',
+      '3 TASK_STATE_WORKING m.s3',
+      '4 TASK_STATE_INPUT_REQUIRED',
+      '5 TASK_STATE_INPUT_REQUIRED',
+      '6 TASK_STATE_WORKING',
+      '7 TASK_STATE_WORKING m.s7',
+      '10 TASK_STATE_WORKING one',
+      '11 TASK_STATE_COMPLETED one'
+    ]
+  )
+  t.strictSame(storyMoments([], [], 60), [])
+  t.end()
+})
+
+await t.test('a long story has groups of moments, each with everything in it', t => {
+  const many = Array.from({ length: 1000 }, (_, i) => status(i + 2, WORKING, message(`m${i}`, `word ${i}`)))
+  const steps = Array.from({ length: 1000 }, (_, i) => ({ generation: i + 2, states: [`m.s${i}`], transitions: [] }))
+  const moments = storyMoments(storyLines({ ...task, history: [] }, many), steps, 60)
+  t.equal(moments.length, 59)
+  t.equal(moments[0]?.lines.length, 17)
+  t.equal(moments[0]?.steps.at(-1)?.states[0], 'm.s16')
+  t.equal(moments.flatMap(({ lines }) => lines).length, 1000)
+  t.equal(moments.at(-1)?.generation, 1001)
+  t.end()
+})
+
+await t.test('a recorded step without a generation belongs to the next one that has it', t => {
+  const step = (generation?: number): ActorStep => ({
+    n: 1,
+    atMs: 0,
+    kind: 'microstep',
+    to: 'x',
+    event: { type: 'e' },
+    ...(generation !== undefined && { generation, states: ['s'], transitions: ['t'] })
+  })
+  t.strictSame(litSteps([step(), step(4), step()]), [
+    { generation: 4, states: [], transitions: [] },
+    { generation: 4, states: ['s'], transitions: ['t'] },
+    { generation: Infinity, states: [], transitions: [] }
+  ])
+  t.end()
+})
+
+await t.test('the points of a run: messages, words, questions, steps, results and its end', t => {
+  const at = (second: number) => `2026-01-01T00:00:0${second}Z`
+  const run = [
+    message('c1', 'Bread.', 'ROLE_USER'),
+    status(2, 'TASK_STATE_SUBMITTED', undefined, at(1)),
+    status(3, WORKING, message('w', 'Looking'), at(2)),
+    status(4, ASKING, undefined, at(3)),
+    artifact(5, 'bread'),
+    artifact(6, 'bread', { append: true }),
+    status(7, COMPLETED, message('e', 'Done.'), at(5))
+  ]
+  const stored = (n: number, name: string, generation: number | undefined, atMs: number): ActorStep => ({
+    n,
+    atMs,
+    kind: 'stored',
+    to: 'x',
+    event: { type: `step ${name}`, name },
+    ...(generation !== undefined && { generation })
+  })
+  const steps = [
+    stored(1, 'weigh', 3, Date.parse(at(2))),
+    { ...stored(2, 'other', 3, 0), kind: 'event' as const },
+    stored(3, 'bake', undefined, Date.parse(at(4))),
+    stored(4, 'clean', 9, Date.parse(at(9))),
+    stored(5, 'wake', 0, 0)
+  ]
+  t.strictSame(
+    runPoints(run, steps).map(({ kind, text, generation }) => `${generation} ${kind} ${text}`),
+    [
+      '0 step wake',
+      '1 client Bread.',
+      '3 works Looking',
+      '3 step weigh',
+      '4 asks input-required',
+      '5 result artifact bread',
+      '5 step bake',
+      '7 ended completed: Done.',
+      '7 step clean'
+    ]
+  )
+  t.end()
+})
+
+await t.test('what a task does, what it waits for and how it ended, in words', t => {
+  const said = (state: TaskState, words: string, results: string[] = []) =>
+    (['client', 'anyone'] as const).map(reader => statusWords({ state }, words, results, reader))
+  t.strictSame(said(ASKING, 'Which?'), [
+    'The agent waits for your answer: “Which?”',
+    "The agent waits for the client's answer: “Which?”"
+  ])
+  t.equal(said(WORKING, '')[0], 'The agent works.')
+  t.equal(said('TASK_STATE_SUBMITTED', '')[0], 'The task is open, its work begins.')
+  t.equal(said('TASK_STATE_AUTH_REQUIRED', '')[0], 'The agent waits for an authorization.')
+  t.equal(said(COMPLETED, '', ['a', 'b'])[0], 'The task has ended. Its result: a, b.')
+  t.equal(said('TASK_STATE_FAILED', 'No.')[0], 'The task has ended: “No.”')
+  const leads = (state: TaskState, states: string[]) =>
+    (['client', 'anyone'] as const).map(reader => answerWords({ state }, states, reader))
+  t.strictSame(leads(ASKING, ['brewing', 'spilt']), [
+    'Your answer leads to brewing or spilt.',
+    'The answer leads to brewing or spilt.'
+  ])
+  t.strictSame(leads(ASKING, []), ['With your answer the work goes on.', 'With the answer the work goes on.'])
+  t.equal(leads('TASK_STATE_AUTH_REQUIRED', [])[0], 'Once it is authorized, the work goes on.')
+  t.equal(leads(WORKING, [])[0], '')
+  t.strictSame(
+    statesAfterAnswer(
+      ['m', 'm.a'],
+      ['m.a on message.received to b', 'm.a on message.received to b', 'm.a on message.received stays', 'm.b on x to c']
+    ),
+    ['b']
+  )
+  t.end()
+})
+
+await t.test('choices and moves', t => {
+  const parts: Part[] = [{ text: 'Which?' }, { data: { name: 'Red' } }, { data: 3 }, { data: { title: 'T' } }]
+  const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts }
+  t.strictSame(choicesIn(question).map(choiceText), ['Red', '3', 'T'])
+  t.strictSame(choicesIn({ ...question, metadata: { [ANSWER_SCHEMA]: {} } }), [])
+  t.strictSame(choicesIn(undefined), [])
+  t.equal(choiceText({ data: { label: 'L' } }), 'L')
+  t.equal(choiceText({ text: 'no choice' }), undefined)
+  const move = (value: JsonValue | undefined) =>
+    moveOf({ parts: [{ text: '' }, { data: { [NEGOTIATION_EXTENSION]: value ?? null } }] })
+  t.strictSame(
+    [{ propose: {} }, { accept: {} }, { decline: {} }].map(one => moveWords(move(one) ?? {})),
+    ['Proposes other terms:', 'Accepts the offer.', 'Declines the offer.']
+  )
+  t.equal(move(undefined), undefined)
+  t.end()
+})
