@@ -336,7 +336,7 @@ await t.test('tasks without a definition are restored in a trial, and said to ha
   const gone = CHART.replace("target: 'waiting'", "target: 'resting'").replace('    waiting:', '    resting:')
   t.match(await diff(gone), { code: 10, stdout: /waiting +not restored/ })
   t.match(await diff(CHART, ['-o', 'svg']), { code: 1, stderr: /no open task has a definition/ })
-  t.match(await diff(CHART, ['-o', 'html']), { code: 11, stdout: /<p>Their definition was not stored[^]*not compared/ })
+  t.match(await diff(CHART, ['-o', 'html']), { code: 11, stdout: /<p>No definition was stored[^]*not compared/ })
 })
 
 await t.test('a function without a definition runs with its journal', async t => {
