@@ -3,9 +3,9 @@ import { useId, useMemo, useState } from 'preact/hooks'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn, type Offer } from '../../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../../machines/protocol/objects.ts'
-import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { negotiate } from '../../../client/messages.ts'
 import { fieldOf, formValue, startOf, termsField } from '../../../client/state/answer-form.ts'
+import { choiceLabel, choicesIn, isNegotiating, moveOf, moveWords } from '../../story/moments.ts'
 import { FieldsView, titlesIn } from '../content/data-view.tsx'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
@@ -13,8 +13,8 @@ import { contextChanges, contexts } from '../feed/known.ts'
 import { nowMs } from '../page.ts'
 import { contextId } from '../selection.ts'
 import { leftText } from '../wording.ts'
-import { moveOf, type TalkItem } from './conversation.ts'
-import { choiceLabel, choicesIn, SchemaField } from './question-form.tsx'
+import type { TalkItem } from './conversation.ts'
+import { SchemaField } from './question-form.tsx'
 import { isSending, sendParts } from './sending.ts'
 
 /** The meaning of the client's answers: the state of offers by their ids, and the labels of choices by their JSON. */
@@ -48,10 +48,6 @@ export function TalkMessage({
   )
 }
 
-function isNegotiating(part: Part): boolean {
-  return 'data' in part && isObject(part.data) && Object.hasOwn(part.data, NEGOTIATION_EXTENSION)
-}
-
 function MoveView({ move }: { readonly move: Readonly<Record<string, unknown>> }) {
   const { propose } = move
   const terms = isObject(propose) && isObject(propose['terms']) ? propose['terms'] : undefined
@@ -60,9 +56,7 @@ function MoveView({ move }: { readonly move: Readonly<Record<string, unknown>> }
       <header class="quiet" aria-hidden="true">
         client
       </header>
-      <p>
-        {terms ? 'Proposes other terms:' : move['accept'] !== undefined ? 'Accepts the offer.' : 'Declines the offer.'}
-      </p>
+      <p>{moveWords(move)}</p>
       {terms && <Terms terms={terms} />}
     </article>
   )
