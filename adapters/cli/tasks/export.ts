@@ -1,8 +1,6 @@
 import { lstat, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
 import type { Agent } from '../../../runtime/index.ts'
 import { redactValue } from '../../../runtime/ports/logger.ts'
@@ -231,11 +229,10 @@ async function refuseExisting(path: string): Promise<void> {
 export async function taskStoryOf(source: TaskSource, taskId: string, given?: ChartParts): Promise<string> {
   const { task, events, scope } = await readWithEvents(source, taskId)
   const work = given ?? (await source.workChart?.(taskId, scope))
-  const before = (await source.before?.(task, scope)) ?? []
   return storyHtml(
     {
       task,
-      before,
+      before: (await source.before?.(task, scope)) ?? [],
       events,
       work: work && {
         title: 'The work',
@@ -243,7 +240,6 @@ export async function taskStoryOf(source: TaskSource, taskId: string, given?: Ch
         steps: workSteps(work, events),
         isRebuilt: true
       },
-      negotiation: before.some(message => offerIn(message)) ? await drawChart(negotiationMachine) : undefined,
       charts: [{ title: 'A task', svg: await drawChart(taskMachine), steps: rebuiltTaskSteps(events), isRebuilt: true }]
     },
     redactValue

@@ -1,4 +1,5 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part, Task, TaskStatus } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, stateText } from '../../../machines/protocol/states.ts'
 import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
@@ -8,7 +9,7 @@ import { eventWords, partsText, statusMessageText } from './chart-path.ts'
 
 /** One line of a story: a message, or an event of the task. */
 export interface StoryLine {
-  /** Of the event; a message of the client and one without a task have none. */
+  /** Of the event. A message of the client has none; one of before the task has one that is not above 0. */
   readonly generation: number | undefined
   readonly from: 'client' | 'agent'
   readonly what: string
@@ -51,7 +52,8 @@ export function lineOfMessage(message: Message): StoryLine {
   return { generation: undefined, from: message.role === 'ROLE_AGENT' ? 'agent' : 'client', what: 'message', message }
 }
 
-function lineOfEvent(event: TaskEvent): StoryLine {
+/** An event of a task. */
+export function lineOfEvent(event: TaskEvent): StoryLine {
   const { generation, update } = event
   if ('artifactUpdate' in update) return { generation, from: 'agent', what: eventWords(event), event }
   const { state, message } = update.statusUpdate.status
@@ -148,12 +150,12 @@ function joined(moments: readonly StoryMoment[]): StoryMoment {
   }
 }
 
-/** One point of a run: a message, words, a question, a step, a result, or an end. */
+/** One point of a run: a message, words, an offer, a question, a step, a result, or an end. */
 export interface RunPoint {
   readonly key: string
   readonly kind: keyof typeof POINT_KINDS
   readonly text: string
-  /** The generation of the task from which it is there. */
+  /** The generation of the task from which it is there; that of its line for one of before the task. */
   readonly generation: number
   readonly atMs: number
 }
@@ -162,6 +164,7 @@ export interface RunPoint {
 export const POINT_KINDS = {
   client: 'client',
   works: 'says',
+  offers: 'offers',
   asks: 'asks',
   step: 'step',
   result: 'result',
@@ -169,17 +172,17 @@ export const POINT_KINDS = {
 } as const
 
 /**
- * The points of a run, oldest first: of the client's messages and of events in their order, and of those of the steps
- * that are results of the work. Each of these stands where it was stored.
+ * The points of a run, oldest first: of its lines, and of steps of the work whose results were stored. Each of these
+ * stands where it was stored.
  */
-export function runPoints(said: Iterable<Message | TaskEvent>, steps: readonly ActorStep[]): RunPoint[] {
+export function runPoints(lines: readonly StoryLine[], steps: readonly ActorStep[]): RunPoint[] {
   const points: RunPoint[] = []
-  let [generation, atMs] = [0, 0]
-  for (const one of said) {
-    if ('update' in one) atMs = timeOf(one) || atMs
-    const point = 'update' in one ? pointOf(one) : clientPoint(one, generation + 1)
+  let [last, atMs] = [0, 0]
+  for (const { generation, message, event } of lines) {
+    if (event) atMs = timeOf(event) || atMs
+    const point = event ? pointOfEvent(event) : message && pointOfMessage(message, generation ?? last + 1)
     if (!point) continue
-    generation = point.generation
+    last = point.generation
     points.push({ ...point, atMs })
   }
   for (const { n, atMs, kind, event, generation = Infinity } of steps) {
@@ -194,12 +197,28 @@ export function runPoints(said: Iterable<Message | TaskEvent>, steps: readonly A
 
 type PointDraft = Omit<RunPoint, 'atMs'>
 
-function clientPoint({ messageId, parts }: Message, generation: number): PointDraft {
-  return { key: messageId, kind: 'client', text: partsText(parts), generation }
+/** The point of a message that is in no event. */
+function pointOfMessage(message: Message, generation: number): PointDraft {
+  const { messageId: key, parts } = message
+  const words = partsText(parts.filter(part => !isNegotiating(part)))
+  if (message.role === 'ROLE_AGENT') {
+    const offer = offerIn(message)
+    return { key, generation, kind: offer ? 'offers' : 'works', text: offer ? termsText(offer.terms) : words }
+  }
+  const move = moveOf(message)
+  const terms = move && termsText(Object(move['propose']).terms)
+  return { key, generation, kind: 'client', text: move ? `${moveWords(move)} ${terms}`.trim() : words }
+}
+
+/** Terms in one line. */
+function termsText(terms: unknown): string {
+  return Object.entries(Object(terms) as object)
+    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ')
 }
 
 /** The point of an event; none for one that says nothing new. */
-function pointOf(event: TaskEvent): PointDraft | undefined {
+function pointOfEvent(event: TaskEvent): PointDraft | undefined {
   const { generation, update } = event
   const key = String(generation)
   if ('artifactUpdate' in update)
@@ -240,12 +259,10 @@ function doing(state: TaskStatus['state'], reader: Reader): string {
 }
 
 /** What an answer to a task leads to; empty if it waits for none. `states`: those of its chart, if they are known. */
-export function answerWords({ state }: Pick<TaskStatus, 'state'>, states: readonly string[], reader: Reader): string {
+export function answerWords({ state }: Pick<TaskStatus, 'state'>, states: readonly string[]): string {
   if (!isInterrupted(state)) return ''
   if (state === 'TASK_STATE_AUTH_REQUIRED') return 'Once it is authorized, the work goes on.'
-  const isYours = reader === 'client'
-  if (states.length === 0) return `With ${isYours ? 'your' : 'the'} answer the work goes on.`
-  return `${isYours ? 'Your' : 'The'} answer leads to ${states.join(' or ')}.`
+  return states.length === 0 ? 'With the answer the work goes on.' : `The answer leads to ${states.join(' or ')}.`
 }
 
 /** The event of a chart that an answer of the client is. */
@@ -267,7 +284,7 @@ export function choicesIn(message: Message | undefined): readonly Part[] {
 }
 
 /** The label of a choice: its name, if it has one. */
-export function choiceText(part: Part): string {
+export function choiceLabel(part: Part): string {
   const value = 'data' in part ? part.data : undefined
   const name = isObject(value) ? (value['name'] ?? value['title'] ?? value['label']) : value
   return typeof name === 'string' ? name : JSON.stringify(value)

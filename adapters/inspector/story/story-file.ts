@@ -9,7 +9,7 @@ import { eventWords, innermost, partsText, stateName } from './chart-path.ts'
 import {
   answerWords,
   choicesIn,
-  choiceText,
+  choiceLabel,
   isNegotiating,
   lineOfMessage,
   type LitStep,
@@ -49,8 +49,6 @@ export interface Story {
   readonly events: readonly TaskEvent[]
   /** The chart of the work. Without one, the story has the points of the run. */
   readonly work?: StoryChart | undefined
-  /** The drawing of the chart of negotiations, for offers in the messages before. */
-  readonly negotiation?: string | undefined
   /** The recorded steps, for those of the work whose results were stored. */
   readonly steps?: readonly ActorStep[]
   /** Other charts, which are lit as they were at last. */
@@ -65,12 +63,6 @@ export const MOST_MOMENTS = 60
 
 /** The longest artifact that the conversation has whole, as JSON. */
 const LONGEST_HERE = 64 * 1024
-
-/** The states of a negotiation that answers a message of the client, and of one that waits for the client. */
-const NEGOTIATION = {
-  client: ['negotiation', 'negotiation.busy', 'negotiation.busy.responding'],
-  agent: ['negotiation', 'negotiation.quiet']
-}
 
 /**
  * The story of a task as one HTML file, which needs no network: the conversation beside the chart that was lit then, at
@@ -96,7 +88,7 @@ class StoryFile {
     this.#story = story
     this.#redact = redact
     this.#lines = [
-      ...before.map(message => ({ ...lineOfMessage(message), generation: 0 })),
+      ...before.map((message, i) => ({ ...lineOfMessage(message), generation: i + 1 - before.length })),
       ...storyLines(task, events)
     ]
     this.#moments = storyMoments(this.#lines, work?.steps ?? [], MOST_MOMENTS)
@@ -109,7 +101,8 @@ class StoryFile {
   get html(): string {
     const { agent, task, work, steps = [], charts } = this.#story
     const title = plainText(`${agent === undefined ? '' : `${agent}: `}task ${task.id}`)
-    const points = work ? [] : runPoints(this.#lines.flatMap(pointSource), steps)
+    const lines = work ? this.#lines.filter(({ generation = 1 }) => generation <= 0) : this.#lines
+    const points = runPoints(lines, work ? [] : steps)
     const counts = this.#moments.map(one => points.filter(({ generation }) => generation <= one.generation).length)
     const head = [
       '<meta charset="utf-8"/>',
@@ -169,7 +162,7 @@ class StoryFile {
       )
     }
     const words = partsText(message?.parts.filter(part => !isNegotiating(part)))
-    if (generation === 0 && message && offerIn(message))
+    if (generation <= 0 && message && offerIn(message))
       return line('asks', 'offer stands', 'An offer of the agent stands. If the client accepts it, the work begins.')
     const said = `The ${from} ${status && isInterrupted(status.state) ? 'answers' : 'says'}: “${words}”`
     if (!status) return line('works', 'no task yet', said)
@@ -181,7 +174,7 @@ class StoryFile {
       isInterrupted(status.state) ? 'asks' : isTerminal(status.state) ? 'ended' : 'works',
       badge,
       statusWords(status, partsText(status.message?.parts), results, 'anyone'),
-      answerWords(status, states, 'anyone')
+      answerWords(status, states)
     )
   }
 
@@ -248,12 +241,12 @@ class StoryFile {
     if (accept !== undefined) this.#answers.set(String(Object(accept).offerId), 'The client accepted it.')
     if (decline !== undefined) this.#answers.set(String(Object(decline).offerId), 'The client declined it.')
     for (const part of message.role === 'ROLE_AGENT' ? choicesIn(message) : [])
-      if ('data' in part && !isNegotiating(part)) this.#answers.set(JSON.stringify(part.data), choiceText(part))
+      if ('data' in part && !isNegotiating(part)) this.#answers.set(JSON.stringify(part.data), choiceLabel(part))
   }
 
   #question(message: Message): string {
     const choices = choicesIn(message)
-    const items = choices.map(part => html('li', {}, this.#text(choiceText(part))))
+    const items = choices.map(part => html('li', {}, this.#text(choiceLabel(part))))
     return html(
       'article',
       { class: 'agent asks' },
@@ -297,26 +290,19 @@ class StoryFile {
     )
   }
 
-  /** What stands beside the conversation: the chart of the work, or the points of the run; and that of a negotiation. */
+  /** What stands beside the conversation: the chart of the work, and the points of what came before it or of all. */
   #runs(points: readonly RunPoint[], counts: readonly number[]): string[] {
-    const { work, negotiation, before = [] } = this.#story
-    const own = work
-      ? this.#picture(
-          work.title,
-          work.svg,
-          this.#moments.map(({ steps }) => steps)
-        )
-      : this.#points(points, counts)
-    if (negotiation === undefined || !before.some(message => offerIn(message))) return [own]
-    const steps = this.#moments.map(({ generation, lines }) => {
-      const { from } = lines.at(-1) as StoryLine
-      return generation === 0 ? [{ generation, states: NEGOTIATION[from], transitions: [] }] : []
-    })
-    return [this.#picture('The negotiation', negotiation, steps, 'run negotiation'), own]
+    const { work } = this.#story
+    if (!work) return [this.#points(points, counts, 'run')]
+    const chart = this.#picture(
+      work,
+      this.#moments.map(({ steps }) => steps)
+    )
+    return points.length === 0 ? [chart] : [this.#points(points, counts, 'run negotiation'), chart]
   }
 
   /** A chart that is lit at each moment, by the steps in it. */
-  #picture(title: string, svg: string, steps: readonly (readonly LitStep[])[], name = 'run'): string {
+  #picture({ title, svg }: StoryChart, steps: readonly (readonly LitStep[])[]): string {
     let active: readonly string[] = []
     const feet = steps.map((own, i) => {
       active = own.at(-1)?.states ?? active
@@ -325,7 +311,7 @@ class StoryFile {
     })
     return html(
       'section',
-      { class: name, 'aria-label': title },
+      { class: 'run', 'aria-label': title },
       html(
         'div',
         { class: 'picture', role: 'region', tabindex: '0', 'aria-label': `${title}, as a chart` },
@@ -335,7 +321,7 @@ class StoryFile {
     )
   }
 
-  #points(points: readonly RunPoint[], counts: readonly number[]): string {
+  #points(points: readonly RunPoint[], counts: readonly number[], name: string): string {
     const startMs = points.find(({ atMs }) => atMs > 0)?.atMs ?? 0
     const items = points.map(({ kind, text, atMs }, i) => {
       const moment = counts.findIndex(count => count > i)
@@ -348,7 +334,7 @@ class StoryFile {
     })
     return html(
       'section',
-      { class: 'run', 'aria-label': 'The run' },
+      { class: name, 'aria-label': 'The run' },
       html(
         'div',
         { class: 'points', role: 'region', tabindex: '0', 'aria-label': 'The run, step by step' },
@@ -379,7 +365,7 @@ class StoryFile {
         'label',
         {},
         radio('moment', `m${i}`, i === last, {
-          class: generation === 0 ? 'offering' : undefined,
+          class: generation <= 0 ? 'offering' : undefined,
           'aria-label': `${i + 1} of ${last + 1}: ${String(this.#redact(momentText(lines)))}`
         })
       )
@@ -412,7 +398,7 @@ class StoryFile {
       html(
         'tr',
         {},
-        html('td', {}, generation === 0 ? '' : String(generation)),
+        html('td', {}, generation <= 0 ? '' : String(generation)),
         html('td', {}, from === 'client' ? 'client → agent' : 'agent → client'),
         html('td', {}, plainText(what)),
         html('td', {}, this.#text(partsText(message?.parts)))
@@ -433,11 +419,6 @@ class StoryFile {
   #text(text: string): string {
     return plainText(String(this.#redact(text)))
   }
-}
-
-/** What has a point in the run: an event, or what the client says to the task. */
-function pointSource({ generation, event, message }: StoryLine): (TaskEvent | Message)[] {
-  return event ? [event] : message?.role === 'ROLE_USER' && generation !== 0 ? [message] : []
 }
 
 /** What is new in a moment, in a few words. */

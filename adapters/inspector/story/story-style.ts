@@ -105,7 +105,7 @@ const VIEW = `
 .talk>div{margin-bottom:auto;width:100%}
 .runs{min-height:0;display:flex;border-left:1px solid var(--line);background:var(--surface)}
 .run{flex:1;min-width:0;min-height:0;display:flex;flex-direction:column}
-.story:has(.offering:checked) .run:not(.negotiation),.story:not(:has(.offering:checked)) .negotiation{display:none}
+.story:has(.offering:checked) .negotiation~.run,.story:not(:has(.offering:checked)) .negotiation{display:none}
 .picture,.points{flex:1;min-height:0;overflow:auto}
 .picture svg{width:100%;height:100%;max-width:var(--most-wide);min-width:var(--least-wide);min-height:var(--least-high)}
 .foot{flex:none;border-top:1px solid var(--line)}

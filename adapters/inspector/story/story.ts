@@ -177,7 +177,6 @@ export async function taskStory(
       before: await messagesBefore(source.store, scope, task),
       events,
       work: shown.find(({ id }) => id === 'work'),
-      negotiation: charts.find(({ id }) => id === 'negotiation')?.svg,
       steps,
       charts: shown.filter(({ id }) => id !== 'work')
     },

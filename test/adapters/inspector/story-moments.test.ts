@@ -1,8 +1,10 @@
 import t from 'tap'
 import {
   answerWords,
-  choiceText,
+  choiceLabel,
   choicesIn,
+  lineOfEvent,
+  lineOfMessage,
   litSteps,
   moveOf,
   moveWords,
@@ -14,6 +16,7 @@ import {
 } from '../../../adapters/inspector/story/moments.ts'
 import type { ActorStep } from '../../../adapters/inspector/feed.ts'
 import type { JsonValue } from '../../../machines/protocol/codec/json.ts'
+import { movePart, offerPart } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part, Task } from '../../../machines/protocol/objects.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
@@ -27,6 +30,10 @@ const [WORKING, ASKING, COMPLETED] = [
 
 function message(messageId: string, text: string, role: Message['role'] = 'ROLE_AGENT'): Message {
   return { messageId, role, parts: [{ text }] }
+}
+
+function said(messageId: string, role: Message['role'], ...parts: Part[]): Message {
+  return { messageId, role, parts }
 }
 
 function status(generation: number, state: TaskState, said?: Message, timestamp?: string): TaskEvent {
@@ -112,14 +119,28 @@ await t.test('a recorded step without a generation belongs to the next one that 
 
 await t.test('the points of a run: messages, words, questions, steps, results and its end', t => {
   const at = (second: number) => `2026-01-01T00:00:0${second}Z`
+  const offered = offerPart({
+    offerId: 'o',
+    round: 1,
+    terms: { euros: 4, day: 'Friday' },
+    expiresAt: '2026-01-02T00:00:00Z'
+  })
+  const before = [
+    said('b1', 'ROLE_USER', { text: 'Bread?' }),
+    said('b2', 'ROLE_AGENT', offered),
+    said('b3', 'ROLE_USER', movePart({ propose: { terms: { euros: 3 } } })),
+    said('b4', 'ROLE_AGENT', { text: 'No.' }),
+    said('b5', 'ROLE_USER', movePart({ accept: { offerId: 'o' } }))
+  ]
   const run = [
-    message('c1', 'Bread.', 'ROLE_USER'),
-    status(2, 'TASK_STATE_SUBMITTED', undefined, at(1)),
-    status(3, WORKING, message('w', 'Looking'), at(2)),
-    status(4, ASKING, undefined, at(3)),
-    artifact(5, 'bread'),
-    artifact(6, 'bread', { append: true }),
-    status(7, COMPLETED, message('e', 'Done.'), at(5))
+    ...before.map((one, i) => ({ ...lineOfMessage(one), generation: i - 4 })),
+    lineOfMessage(message('c1', 'Bread.', 'ROLE_USER')),
+    lineOfEvent(status(2, 'TASK_STATE_SUBMITTED', undefined, at(1))),
+    lineOfEvent(status(3, WORKING, message('w', 'Looking'), at(2))),
+    lineOfEvent(status(4, ASKING, undefined, at(3))),
+    lineOfEvent(artifact(5, 'bread')),
+    lineOfEvent(artifact(6, 'bread', { append: true })),
+    lineOfEvent(status(7, COMPLETED, message('e', 'Done.'), at(5)))
   ]
   const stored = (n: number, name: string, generation: number | undefined, atMs: number): ActorStep => ({
     n,
@@ -133,13 +154,16 @@ await t.test('the points of a run: messages, words, questions, steps, results an
     stored(1, 'weigh', 3, Date.parse(at(2))),
     { ...stored(2, 'other', 3, 0), kind: 'event' as const },
     stored(3, 'bake', undefined, Date.parse(at(4))),
-    stored(4, 'clean', 9, Date.parse(at(9))),
-    stored(5, 'wake', 0, 0)
+    stored(4, 'clean', 9, Date.parse(at(9)))
   ]
   t.strictSame(
     runPoints(run, steps).map(({ kind, text, generation }) => `${generation} ${kind} ${text}`),
     [
-      '0 step wake',
+      '-4 client Bread?',
+      '-3 offers euros 4, day Friday',
+      '-2 client Proposes other terms: euros 3',
+      '-1 works No.',
+      '0 client Accepts the offer.',
       '1 client Bread.',
       '3 works Looking',
       '3 step weigh',
@@ -149,6 +173,10 @@ await t.test('the points of a run: messages, words, questions, steps, results an
       '7 ended completed: Done.',
       '7 step clean'
     ]
+  )
+  t.strictSame(
+    runPoints([], steps).map(({ generation, text }) => `${generation} ${text}`),
+    ['0 weigh', '0 bake', '0 clean']
   )
   t.end()
 })
@@ -165,15 +193,11 @@ await t.test('what a task does, what it waits for and how it ended, in words', t
   t.equal(said('TASK_STATE_AUTH_REQUIRED', '')[0], 'The agent waits for an authorization.')
   t.equal(said(COMPLETED, '', ['a', 'b'])[0], 'The task has ended. Its result: a, b.')
   t.equal(said('TASK_STATE_FAILED', 'No.')[0], 'The task has ended: “No.”')
-  const leads = (state: TaskState, states: string[]) =>
-    (['client', 'anyone'] as const).map(reader => answerWords({ state }, states, reader))
-  t.strictSame(leads(ASKING, ['brewing', 'spilt']), [
-    'Your answer leads to brewing or spilt.',
-    'The answer leads to brewing or spilt.'
-  ])
-  t.strictSame(leads(ASKING, []), ['With your answer the work goes on.', 'With the answer the work goes on.'])
-  t.equal(leads('TASK_STATE_AUTH_REQUIRED', [])[0], 'Once it is authorized, the work goes on.')
-  t.equal(leads(WORKING, [])[0], '')
+  const leads = (state: TaskState, states: string[]) => answerWords({ state }, states)
+  t.equal(leads(ASKING, ['brewing', 'spilt']), 'The answer leads to brewing or spilt.')
+  t.equal(leads(ASKING, []), 'With the answer the work goes on.')
+  t.equal(leads('TASK_STATE_AUTH_REQUIRED', []), 'Once it is authorized, the work goes on.')
+  t.equal(leads(WORKING, []), '')
   t.strictSame(
     statesAfterAnswer(
       ['m', 'm.a'],
@@ -187,11 +211,11 @@ await t.test('what a task does, what it waits for and how it ended, in words', t
 await t.test('choices and moves', t => {
   const parts: Part[] = [{ text: 'Which?' }, { data: { name: 'Red' } }, { data: 3 }, { data: { title: 'T' } }]
   const question: Message = { messageId: 'q', role: 'ROLE_AGENT', parts }
-  t.strictSame(choicesIn(question).map(choiceText), ['Red', '3', 'T'])
+  t.strictSame(choicesIn(question).map(choiceLabel), ['Red', '3', 'T'])
   t.strictSame(choicesIn({ ...question, metadata: { [ANSWER_SCHEMA]: {} } }), [])
   t.strictSame(choicesIn(undefined), [])
-  t.equal(choiceText({ data: { label: 'L' } }), 'L')
-  t.equal(choiceText({ text: 'no choice' }), undefined)
+  t.equal(choiceLabel({ data: { label: 'L' } }), 'L')
+  t.equal(choiceLabel({ text: 'no choice' }), undefined)
   const move = (value: JsonValue | undefined) =>
     moveOf({ parts: [{ text: '' }, { data: { [NEGOTIATION_EXTENSION]: value ?? null } }] })
   t.strictSame(

@@ -68,7 +68,7 @@ function Now() {
   return (
     <>
       {shownTaskId.value === EXAMPLE_ID && <span class="state state-offer">recorded example</span>}{' '}
-      <StateBadge state={state} /> <span title={words}>{statusWords(status, words, results.value, 'client')}</span>
+      <StateBadge state={state} /> <span title={words}>{statusWords({ state }, words, results.value, 'client')}</span>
       {answerHint.value !== '' && <span class="story-hint">{` ${answerHint.value}`}</span>}
     </>
   )

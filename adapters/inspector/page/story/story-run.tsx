@@ -4,14 +4,15 @@ import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn } from '../../../../machines/protocol/negotiation.ts'
 import type { Message } from '../../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
-import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import { answerSchemaOf } from '../../../client/messages.ts'
 import { fieldOf, fieldWords } from '../../../client/state/answer-form.ts'
 import { EXAMPLE_ID } from '../../feed.ts'
 import { innermost, partsText, stateName } from '../../story/chart-path.ts'
 import {
+  choiceLabel,
   choicesIn,
-  choiceText,
+  lineOfEvent,
+  lineOfMessage,
   moveOf,
   POINT_KINDS,
   type RunPoint,
@@ -86,7 +87,7 @@ export const answerHint = computed(() => {
 /** What a question accepts, in words; empty for text. */
 function wantedText(question: Message | undefined): string {
   const schema = answerSchemaOf(question)
-  if (!schema) return choicesIn(question).map(choiceText).join(', ')
+  if (!schema) return choicesIn(question).map(choiceLabel).join(', ')
   const words = fieldWords(fieldOf(schema))
   return words === 'text' || words === 'JSON' ? '' : words
 }
@@ -145,20 +146,13 @@ function RunNote() {
   return note ? <p class="quiet story-note">{note}</p> : null
 }
 
-/** A point of the line: one of a task, or one of what was said before it. */
-interface LinePoint {
-  readonly key: string
-  readonly kind: RunPoint['kind'] | 'offers'
-  readonly text: string
-  /** The generation of the task from which it is there; `undefined` before a task. */
-  readonly generation: number | undefined
-  readonly atMs: number
-}
+/** A point of a run; before a task it has no generation. */
+type ShownPoint = Omit<RunPoint, 'generation'> & { readonly generation: number | undefined }
 
 /** What client and agent said since the last task, without one. */
 const pointsBeforeTask = computed(() => {
   const items = talkItems.value.slice(talkItems.value.findLastIndex(({ kind }) => kind === 'run') + 1)
-  return items.flatMap((item): LinePoint[] => {
+  return items.flatMap((item): ShownPoint[] => {
     if (item.kind !== 'message' || item.taskId !== undefined) return []
     const { key, message } = item
     return [{ key, generation: undefined, atMs: 0, ...saidPoint(message) }]
@@ -166,7 +160,7 @@ const pointsBeforeTask = computed(() => {
 })
 
 /** The point of a message without a task. */
-function saidPoint(message: Message): Pick<LinePoint, 'kind' | 'text'> {
+function saidPoint(message: Message): Pick<ShownPoint, 'kind' | 'text'> {
   const offer = message.role === 'ROLE_AGENT' ? offerIn(message) : undefined
   if (offer) return { kind: 'offers', text: termsText(offer.terms) }
   if (message.role === 'ROLE_AGENT') return { kind: 'works', text: partsText(message.parts) }
@@ -180,21 +174,21 @@ function saidPoint(message: Message): Pick<LinePoint, 'kind' | 'text'> {
 }
 
 /** The points of the chosen task's run, or of what was said since the last task, oldest first. */
-const points = computed((): readonly LinePoint[] => {
+const points = computed<readonly ShownPoint[]>(() => {
   const log = logs.value.get(shownTaskId.value ?? '')
   if (!log || standingOffer.value) return pointsBeforeTask.value
   const items = talkItemsOf({ logs: new Map([['', log]]), talk: talk.value, spoken: [] })
-  const said = items.flatMap((item): readonly (Message | TaskEvent)[] => {
-    if (item.kind === 'run') return item.events
-    return item.kind === 'message' && item.message.role === 'ROLE_USER' ? [item.message] : []
+  const lines = items.flatMap(item => {
+    if (item.kind === 'run') return item.events.map(lineOfEvent)
+    return item.kind === 'message' && item.message.role === 'ROLE_USER' ? [lineOfMessage(item.message)] : []
   })
   return runPoints(
-    said,
+    lines,
     steps.value.filter(({ taskId }) => taskId === shownTaskId.value)
   )
 })
 
-const KINDS: Readonly<Record<LinePoint['kind'], string>> = { ...POINT_KINDS, client: 'you', offers: 'offers' }
+const KINDS = { ...POINT_KINDS, client: 'you' }
 
 /** The run of a function as a line: its words, steps, questions and results, lit at the shown generation. */
 function RunSteps() {

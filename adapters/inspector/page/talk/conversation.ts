@@ -250,7 +250,7 @@ function lastOfferIn(items: readonly TalkItem[]): Offer | undefined {
     if (item.kind !== 'message' || item.taskId !== undefined) continue
     const offer = item.message.role === 'ROLE_AGENT' ? offerIn(item.message) : undefined
     if (offer) standing = offer
-    else if (moveOf(item.message)?.decline !== undefined) standing = undefined
+    else if (moveOf(item.message)?.['decline'] !== undefined) standing = undefined
   }
   return standing
 }

@@ -11,7 +11,7 @@ import {
   optionText,
   startOf
 } from '../../../client/state/answer-form.ts'
-import { choicesIn, choiceText } from '../../story/moments.ts'
+import { choiceLabel, choicesIn } from '../../story/moments.ts'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
 import { jsonText } from '../wording.ts'
@@ -58,12 +58,12 @@ export function Question({
               disabled={isSending.value}
               onClick={() => void sendParts([part], { taskId, question: message })}
             >
-              {choiceText(part)}
+              {choiceLabel(part)}
             </button>
           ))}
         </div>
       )}
-      {choices.length > 0 && !isOpen && <p class="quiet">{`Choices: ${choices.map(choiceText).join(', ')}`}</p>}
+      {choices.length > 0 && !isOpen && <p class="quiet">{`Choices: ${choices.map(choiceLabel).join(', ')}`}</p>}
       {isOpen && (schema || isOutOfBand) && (
         <AnswerForm taskId={taskId} question={message} schema={schema} isOutOfBand={isOutOfBand} />
       )}
@@ -109,7 +109,7 @@ function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) 
               void sendParts([typeof option === 'string' ? { text: option } : { data: option }], { taskId, question })
             }
           >
-            {choiceText({ data: option })}
+            {choiceLabel({ data: option })}
           </button>
         ))}
       </div>

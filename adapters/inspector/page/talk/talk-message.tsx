@@ -5,7 +5,7 @@ import { offerIn, type Offer } from '../../../../machines/protocol/negotiation.t
 import type { Message, Part } from '../../../../machines/protocol/objects.ts'
 import { negotiate } from '../../../client/messages.ts'
 import { fieldOf, formValue, startOf, termsField } from '../../../client/state/answer-form.ts'
-import { choicesIn, choiceText, isNegotiating, moveOf } from '../../story/moments.ts'
+import { choiceLabel, choicesIn, isNegotiating, moveOf, moveWords } from '../../story/moments.ts'
 import { FieldsView, titlesIn } from '../content/data-view.tsx'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
@@ -56,9 +56,7 @@ function MoveView({ move }: { readonly move: Readonly<Record<string, unknown>> }
       <header class="quiet" aria-hidden="true">
         client
       </header>
-      <p>
-        {terms ? 'Proposes other terms:' : move['accept'] !== undefined ? 'Accepts the offer.' : 'Declines the offer.'}
-      </p>
+      <p>{moveWords(move)}</p>
       {terms && <Terms terms={terms} />}
     </article>
   )
@@ -76,7 +74,7 @@ export function answersIn(items: readonly TalkItem[]): Answers {
   for (const item of items) {
     if (item.kind === 'question')
       for (const part of choicesIn(item.status.message))
-        choices.set(JSON.stringify('data' in part ? part.data : null), choiceText(part))
+        choices.set(JSON.stringify('data' in part ? part.data : null), choiceLabel(part))
     const { accept, decline } =
       (item.kind === 'message' && item.message.role === 'ROLE_USER' && moveOf(item.message)) || {}
     if (isObject(accept)) offers.set(String(accept['offerId']), 'accepted')
