@@ -8,7 +8,7 @@ import type { PersistedSnapshot } from '../../runtime/xstate/persisted-snapshot.
 import { drawPair, type PairDrawings } from '../drawing/chart-drawing.ts'
 import type { AgentDiff, ChartDiff } from '../testing/diff/agent-diff.ts'
 import { type JudgedTask, StoredComparison } from '../testing/diff/stored-diff.ts'
-import { stateValueIds, VERDICT_SENTENCES } from '../testing/diff/verdict-words.ts'
+import { activeStateIds, VERDICT_SENTENCES } from '../testing/diff/verdict-words.ts'
 import type { ChartId, ComparedChart, ShownComparison } from './feed.ts'
 import type { Redact } from './recorder/seen-step.ts'
 
@@ -125,8 +125,8 @@ export class TaskComparisons {
       id: chart.chart as ChartId,
       ...(await this.#drawn(chart)),
       stands: {
-        before: stateValueIds(chart.before.root, snapshotIn(chart.chart, before)),
-        now: stateValueIds(chart.after.root, snapshotIn(chart.chart, now))
+        before: activeStateIds(chart.before.root, snapshotIn(chart.chart, before)),
+        now: activeStateIds(chart.after.root, snapshotIn(chart.chart, now))
       }
     }))
     return {

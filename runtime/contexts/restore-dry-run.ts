@@ -73,8 +73,8 @@ export interface TriedRestore extends RestoreOutlook {
   readonly from: string | undefined
   /** The version with whose work it goes on. */
   readonly to: string
-  /** The text that is stored. */
-  readonly text: string
+  /** The row that is stored. */
+  readonly row: TaskRow & { readonly snapshot: string }
   /** Its work as it is stored, and as it would go on; none if it has not begun, and no `after` if it fails. */
   readonly before?: PersistedSnapshot
   readonly after?: PersistedSnapshot
@@ -94,13 +94,14 @@ export async function tryRestore(
   taskId: string
 ): Promise<TriedRestore | undefined> {
   const stored = await store.loadContext(key, 0)
-  const row = stored?.tasks.find(row => row.taskId === taskId)
-  const text = await store.readSnapshot(key, taskId)
-  if (!row || text === undefined) return undefined
-  const task = restoredTask({ ...row, snapshot: text }, agent)
+  const found = stored?.tasks.find(row => row.taskId === taskId)
+  const snapshot = await store.readSnapshot(key, taskId)
+  if (!found || snapshot === undefined) return undefined
+  const row = { ...found, snapshot }
+  const task = restoredTask(row, agent)
   const { outlook, reason } = outlookOf(task, agent)
   const workOf = ({ children }: SavedTask) => children?.['work']?.snapshot
-  const saved = JSON.parse(text) as SavedTask
+  const saved = JSON.parse(snapshot) as SavedTask
   const [before, after] = [workOf(saved), workOf(task.saved)]
   const { work } = agent.earlier?.[task.earlierVersion ?? ''] ?? agent
   const isRestored = after && outlook !== 'fails'
@@ -109,7 +110,7 @@ export async function tryRestore(
     ...(reason !== undefined && { reason }),
     from: saved.version,
     to: task.earlierVersion ?? agent.version,
-    text,
+    row,
     ...(before && { before }),
     ...(isRestored && { after }),
     ...(isRestored && typeof work === 'object' && isMachine(work) && { chart: restoredChart(work, after) })

@@ -3,7 +3,7 @@ import { html, plainText } from '../../inspector/story/story-parts.ts'
 import type { AgentDiff, ChartDiff } from '../../testing/diff/agent-diff.ts'
 import type { Change } from '../../testing/diff/chart-changes.ts'
 import type { DefinitionDiff, StoredDiff, StoredGroup } from '../../testing/diff/stored-diff.ts'
-import { chartTitle, detailsOf, openTasksText, placeText, stateValueIds } from '../../testing/diff/verdict-words.ts'
+import { chartTitle, detailsOf, openTasksText, placeText, activeStateIds } from '../../testing/diff/verdict-words.ts'
 import type { ConfigurationVerdict, StoredVerdict } from '../../testing/diff/verdicts.ts'
 import { definitionTitle, idsText, VERDICT_COLOURS } from './diff-text.ts'
 
@@ -66,7 +66,7 @@ async function definitionHtml(one: DefinitionDiff): Promise<string> {
   const { diff, problem, groups } = one
   const charts = (diff?.charts ?? []).map(async chart => {
     const isWork = chart.chart === 'work'
-    const active = isWork ? groups.flatMap(({ state }) => stateValueIds(chart.before.root, state)) : []
+    const active = isWork ? groups.flatMap(({ state }) => activeStateIds(chart.before.root, state)) : []
     const title = isWork ? '' : html('h3', {}, plainText(chartTitle(chart.chart)))
     return [title, await pairHtml(chart, active, (diff as AgentDiff).versions), changeList(chart.changes)]
   })

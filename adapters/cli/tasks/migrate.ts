@@ -3,19 +3,22 @@ import type { AnyMachineSnapshot } from 'xstate'
 import { Monitor } from '../../../machines/properties/monitor.ts'
 import { modeAfter, type Property } from '../../../machines/properties/properties.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
-import { definitionOfSnapshot, type Scope } from '../../../runtime/store/rows.ts'
+import type { Agent } from '../../../runtime/index.ts'
+import type { Scope } from '../../../runtime/store/rows.ts'
 import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../runtime/store/store.ts'
-import { parseOutline, tryRestore, type TriedRestore } from '../../../runtime/work-port.ts'
+import { tryRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
-import { type AgentSide, diffOutlines, moduleSide } from '../../testing/diff/agent-diff.ts'
+import { type AgentSide, moduleSide } from '../../testing/diff/agent-diff.ts'
+import { StoredComparison } from '../../testing/diff/stored-diff.ts'
 import { statePaths } from '../../testing/diff/verdict-words.ts'
-import type { ChangeVerdict, ConfigurationVerdict } from '../../testing/diff/verdicts.ts'
+import type { StoredVerdict } from '../../testing/diff/verdicts.ts'
 import { OUTPUT_OPTIONS, type OutputForm, readArguments, readOutput } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
+import { VERDICT_COLOURS } from '../diff/diff-text.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
-import { jsonLine, oneLine, type Style, styleText } from '../text/terminal.ts'
+import { jsonLine, oneLine, styleText } from '../text/terminal.ts'
 
 const OPTIONS = {
   'dry-run': { type: 'boolean' },
@@ -44,14 +47,14 @@ interface TriedTask extends ContextKey {
   readonly to: string
   readonly before?: ShownWork
   readonly after?: ShownWork
-  readonly verdict: ChangeVerdict
+  readonly verdict: StoredVerdict
   /** Clauses. */
   readonly reasons: readonly string[]
   /** The properties of the agent that the result violates, or the task before it; each as it is named. */
   readonly violated: readonly string[]
 }
 
-const CANNOT: readonly ChangeVerdict[] = ['never ends', 'not restored']
+const CANNOT: readonly StoredVerdict[] = ['never ends', 'not restored']
 
 /** `taskchart tasks migrate --dry-run`: what an agent would make of every open task, or of a sample. */
 export async function tryMigrations(args: readonly string[], io: Io): Promise<number> {
@@ -70,7 +73,7 @@ export async function tryMigrations(args: readonly string[], io: Io): Promise<nu
     report(message)
   }
   const store = await openReader(values.db, io.cwd, { warn: report, error: reportDamage })
-  const counts = new Map<ChangeVerdict, number>()
+  const counts = new Map<StoredVerdict, number>()
   let open = 0
   try {
     const scopes = (await store.scopes()).filter(
@@ -131,30 +134,29 @@ async function* openTasks(store: StoreReader, scope: Scope): AsyncGenerator<Stor
   }
 }
 
-type Judgement = Pick<TriedTask, 'verdict' | 'reasons'>
-
-/** Tries tasks with an agent, and compares it with the definitions that stored them. */
+/** Tries tasks with an agent, and compares them as `taskchart diff --db` does. */
 class Trial {
   readonly #store: StoreReader
-  readonly #side: AgentSide
-  /** By the digest of a definition, what is said of its configurations, or why nothing is. */
-  readonly #known = new Map<string, readonly ConfigurationVerdict[] | string>()
+  readonly #agent: Agent
+  readonly #comparison: StoredComparison
 
   constructor(store: StoreReader, side: AgentSide) {
     this.#store = store
-    this.#side = side
+    this.#agent = side.agent
+    this.#comparison = new StoredComparison(store, side)
   }
 
   /** Tries one task; `undefined` if it has ended meanwhile. */
   async of(scope: Scope, { task: { id, contextId, status }, generation }: StoredTask): Promise<TriedTask | undefined> {
-    const { agent } = this.#side
+    const agent = this.#agent
     const key = { ...scope, contextId }
     const given = { ...key, taskId: id, state: status.state }
     try {
       const tried = await tryRestore(agent, this.#store, key, id)
       if (!tried) return undefined
-      const { from, to, before, after, chart } = tried
+      const { from, to, row, before, after, chart } = tried
       const { properties } = agent.earlier?.[to] ?? agent
+      const { verdict, details } = await this.#comparison.judge({ ...key, ...row })
       const events = properties && chart ? await this.#store.readEvents(scope, id, 0, generation) : []
       return {
         ...given,
@@ -162,57 +164,14 @@ class Trial {
         to,
         ...(before && { before: shownWork(before) }),
         ...(after && { after: shownWork(after) }),
-        ...(await this.#judge(tried)),
+        verdict,
+        reasons: details,
         violated: properties && chart ? violatedIn(properties, chart, events) : []
       }
     } catch (error) {
       return { ...given, to: agent.version, verdict: 'not restored', reasons: [(error as Error).message], violated: [] }
     }
   }
-
-  async #judge({ outlook, reason, before, text }: TriedRestore): Promise<Judgement> {
-    if (outlook === 'fails') return { verdict: 'not restored', reasons: [String(reason)] }
-    if (!before) return { verdict: 'same', reasons: [] }
-    if (outlook === 'runs again')
-      return { verdict: 'depends', reasons: ['a function runs again from its start, with its journal'] }
-    const verdicts = await this.#verdictsOf(definitionOfSnapshot(text))
-    if (typeof verdicts === 'string') return { verdict: 'unknown', reasons: [verdicts] }
-    const found = verdicts.find(
-      ({ state, history }) => isDeepStrictEqual(state, before.value) && isDeepStrictEqual(history, historyOf(before))
-    )
-    if (!found) return { verdict: 'unknown', reasons: ['the chart that stored it has no such configuration'] }
-    const { verdict, reasons, depends, endings } = found
-    return {
-      verdict,
-      reasons: [
-        ...reasons,
-        ...endings.added.map(ending => `new ending: ${ending}`),
-        ...endings.removed.map(ending => `ending that is gone: ${ending}`),
-        ...depends.map(({ says }) => `depends on ${says}`)
-      ]
-    }
-  }
-
-  async #verdictsOf(digest: string | undefined): Promise<readonly ConfigurationVerdict[] | string> {
-    if (digest === undefined) return 'the definition that stored it is not known: it is older than that'
-    const verdicts = this.#known.get(digest) ?? (await this.#compare(digest))
-    this.#known.set(digest, verdicts)
-    return verdicts
-  }
-
-  async #compare(digest: string): Promise<readonly ConfigurationVerdict[] | string> {
-    const text = await this.#store.readDefinition(digest)
-    if (text === undefined) return `the definition that stored it, ${digest}, is not in the store`
-    const { charts } = diffOutlines(parseOutline(text), this.#side)
-    // The first one is that of the work.
-    return charts.slice(0, 1).flatMap(({ configurations }) => configurations)
-  }
-}
-
-/** The states to which a stored history leads, as a comparison names them. */
-function historyOf({ historyValue = {} }: PersistedSnapshot): ConfigurationVerdict['history'] {
-  const entries = Object.entries(historyValue).map(([id, states]) => [id, states.map(({ id }) => id)])
-  return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
 /** The work of a stored snapshot, as it is shown. */
@@ -266,11 +225,6 @@ class Printer {
 
 const WIDTH = 'not restored'.length + 2
 
-function colourOf(verdict: ChangeVerdict): Style {
-  if (verdict === 'same') return 'green'
-  return CANNOT.includes(verdict) ? 'red' : 'yellow'
-}
-
 /** A task in lines: `same  4f1c  version 1 → 2  choosing → asking`, and below it what else there is to say. */
 function linesOf(
   { taskId, from, to, before, after, verdict, reasons, violated }: TriedTask,
@@ -279,7 +233,7 @@ function linesOf(
   const versions = from === to ? `version ${to}` : `version ${from ?? 'none'} → ${to}`
   const places = [before, after].flatMap(work => (work?.state === undefined ? [] : [statePaths(work.state)]))
   const way = [...new Set(places)].join(' → ')
-  const mark = styleText(hasColours, colourOf(verdict), verdict.padEnd(WIDTH - 2))
+  const mark = styleText(hasColours, VERDICT_COLOURS[verdict], verdict.padEnd(WIDTH - 2))
   const details = [
     ...reasons,
     ...(before && after
@@ -313,7 +267,7 @@ function differences(what: string, before: unknown, after: unknown): string[] {
 }
 
 /** `3 tasks: 2 same, 1 depends`. */
-function summaryOf(counts: ReadonlyMap<ChangeVerdict, number>): string {
+function summaryOf(counts: ReadonlyMap<StoredVerdict, number>): string {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0)
   const each = Array.from(counts, ([verdict, count]) => `${count} ${verdict}`)
   return [`${total} ${total === 1 ? 'task' : 'tasks'}`, ...(each.length > 0 ? [each.join(', ')] : [])].join(': ')

@@ -55,8 +55,9 @@ export const tasksCommand: Command = {
                   not been asked; only with --db. In a cluster, ask when every node has the code with the patch
   migrate AGENT.ts|js --dry-run
                   what an agent would make of every open task: the states before and after renamed, migrate and earlier,
-                  the verdict of taskchart diff, and the properties of the agent that the result violates. It starts
-                  no work and writes nothing; only with --db
+                  the verdict of taskchart diff --db, and the properties of the agent that the result violates. No step
+                  and no actor is started, but a function that has changed runs with its journal, and other code of it
+                  too. Nothing is written; only with --db
   cancel TASK     cancel a task and print its new state; only with a URL
 
 Where the tasks are:
@@ -111,7 +112,7 @@ Of export:
                   steps, charts, and of the owner
   --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
                   part if the exit code is not 0
-  --html          the story of one task as a page that needs no network: the conversation beside the lit chart, with a
+  --html          the story of one task as a page that needs no network: the messages beside the lit chart, with a
                   slider, and its artifacts. Secrets are left out as in logs. It needs elkjs
   --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
                   state, and what client and agent say. Secrets are left out as in logs. It needs elkjs

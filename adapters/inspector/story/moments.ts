@@ -218,7 +218,9 @@ function timeOf({ update }: TaskEvent): number {
 /** To whom words about a task are: to its client, or to anyone who reads about it later. */
 export type Reader = 'client' | 'anyone'
 
-/** What a task does and what it waits for, or how it ended. `words`: of its status. `results`: names of its artifacts. */
+/**
+ * What a task does and what it waits for, or how it ended. `words`: of its status. `results`: names of its artifacts.
+ */
 export function statusWords(
   { state }: Pick<TaskStatus, 'state'>,
   words: string,
@@ -231,16 +233,10 @@ export function statusWords(
 }
 
 function doing(state: TaskStatus['state'], reader: Reader): string {
-  switch (state) {
-    case 'TASK_STATE_SUBMITTED':
-      return 'The task is open, its work begins'
-    case 'TASK_STATE_INPUT_REQUIRED':
-      return `The agent waits for ${reader === 'client' ? 'your' : "the client's"} answer`
-    case 'TASK_STATE_AUTH_REQUIRED':
-      return 'The agent waits for an authorization'
-    default:
-      return 'The agent works'
-  }
+  if (state === 'TASK_STATE_SUBMITTED') return 'The task is open, its work begins'
+  if (state === 'TASK_STATE_AUTH_REQUIRED') return 'The agent waits for an authorization'
+  if (state !== 'TASK_STATE_INPUT_REQUIRED') return 'The agent works'
+  return `The agent waits for ${reader === 'client' ? 'your' : "the client's"} answer`
 }
 
 /** What an answer to a task leads to; empty if it waits for none. `states`: those of its chart, if they are known. */

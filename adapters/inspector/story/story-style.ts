@@ -175,8 +175,8 @@ export function storyStyle(points: readonly number[]): string {
 }
 
 /**
- * A drawing with the moments at which its parts are lit, as words of `data-at`: a number alone for an active state, with
- * `v` for what was there before, and with `t` for a transition of the moment.
+ * A drawing with the moments at which its parts are lit, as words of `data-at`: a number alone for an active state,
+ * with `v` for what was there before, and with `t` for a transition of the moment.
  */
 export function litDrawing(svg: string, moments: readonly (readonly LitStep[])[]): string {
   const at = new Map<string, string[]>()

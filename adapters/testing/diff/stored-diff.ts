@@ -186,6 +186,7 @@ export class StoredComparison {
     const found = await this.#definitionOf(task.snapshot ?? '')
     const judged = await this.#judge(task, found)
     const details = detailsOf(judged)
+    if (judged.verdict === 'not compared' && found.problem !== undefined) details.push(found.problem)
     return { ...this.#verdictOf(task, found, judged), details, ...(found.diff && { diff: found.diff }) }
   }
 
@@ -248,9 +249,9 @@ export class StoredComparison {
 
   async #compared(digest: string | undefined): Promise<Pick<Found, 'diff' | 'problem' | 'verdicts'>> {
     const verdicts = new Map()
-    if (digest === undefined) return { verdicts, problem: 'Their definition was not stored: they are older than that.' }
+    if (digest === undefined) return { verdicts, problem: 'No definition was stored: older tasks have none.' }
     const text = await this.#reader.readDefinition?.(digest)
-    if (text === undefined) return { verdicts, problem: `Their definition ${digest} is not in the store.` }
+    if (text === undefined) return { verdicts, problem: `The definition ${digest} is not in the store.` }
     try {
       const diff = diffOutlines(parseOutline(text), this.#after, this.#limits.most)
       for (const { chart, configurations } of diff.charts)

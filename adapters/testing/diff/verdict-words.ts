@@ -27,14 +27,14 @@ function pathsIn(value: Readonly<Record<string, unknown>>): string[] {
 }
 
 /** The ids of the states of a state value, outermost first; none without one. */
-export function stateValueIds(state: WrittenState, value: unknown): string[] {
+export function activeStateIds(state: WrittenState, value: unknown): string[] {
   if (value === undefined) return []
   const inner = typeof value === 'string' ? [[value, {}] as const] : Object.entries(Object(value))
   return [
     state.id,
     ...inner.flatMap(([key, below]) => {
       const child = state.states.find(one => one.key === key)
-      return child ? stateValueIds(child, below) : []
+      return child ? activeStateIds(child, below) : []
     })
   ]
 }

@@ -331,12 +331,12 @@ await t.test('tasks without a definition are restored in a trial, and said to ha
   t.equal(same.code, 11)
   t.match(
     same.stdout,
-    /Their definition was not stored: they are older than that\.\nTasks in\n {2}asking +not compared +it is restored/
+    /No definition was stored: older tasks have none\.\nTasks in\n {2}asking +not compared +it is restored/
   )
   const gone = CHART.replace("target: 'waiting'", "target: 'resting'").replace('    waiting:', '    resting:')
   t.match(await diff(gone), { code: 10, stdout: /waiting +not restored/ })
   t.match(await diff(CHART, ['-o', 'svg']), { code: 1, stderr: /no open task has a definition/ })
-  t.match(await diff(CHART, ['-o', 'html']), { code: 11, stdout: /<p>Their definition was not stored[^]*not compared/ })
+  t.match(await diff(CHART, ['-o', 'html']), { code: 11, stdout: /<p>No definition was stored[^]*not compared/ })
 })
 
 await t.test('a function without a definition runs with its journal', async t => {
@@ -349,7 +349,7 @@ await t.test('a definition that is lost is named', async t => {
   const database = driverOf(undefined)(join(cwd, 'tasks.db'), false)
   database.prepare('DELETE FROM sends').run()
   database.close()
-  t.match(await diff(CHART), { code: 11, stdout: /Their definition [\w-]{22} is not in the store\./ })
+  t.match(await diff(CHART), { code: 11, stdout: /The definition [\w-]{22} is not in the store\./ })
 })
 
 await t.test('a definition of another taskchart is named', async t => {

@@ -1,7 +1,7 @@
 import { computed } from '@preact/signals'
-import { isTerminal } from '../../../../machines/protocol/states.ts'
 import { EXAMPLE_ID } from '../../feed.ts'
 import { partsText } from '../../story/chart-path.ts'
+import { statusWords } from '../../story/moments.ts'
 import { shownTaskId } from '../agent/task-log.ts'
 import { ChangedLine } from '../chart/chart-panel.tsx'
 import { hello } from '../feed/feed.ts'
@@ -48,9 +48,7 @@ export function StoryPanel() {
 }
 
 /** The names of the task's results at the shown generation. */
-const results = computed(() =>
-  (taskThen.value?.artifacts ?? []).map(({ name, artifactId }) => name || artifactId).join(', ')
-)
+const results = computed(() => (taskThen.value?.artifacts ?? []).map(({ name, artifactId }) => name || artifactId))
 
 /** What the task does at the shown generation, what it waits for, and what an answer leads to; or how it ended. */
 function Now() {
@@ -70,12 +68,7 @@ function Now() {
   return (
     <>
       {shownTaskId.value === EXAMPLE_ID && <span class="state state-offer">recorded example</span>}{' '}
-      <StateBadge state={state} />{' '}
-      {isTerminal(state) ? (
-        <span title={words}>{endText(words)}</span>
-      ) : (
-        <span title={words}>{`${DOING[state] ?? 'The agent works'}${words === '' ? '.' : `: “${words}”`}`}</span>
-      )}
+      <StateBadge state={state} /> <span title={words}>{statusWords(status, words, results.value, 'client')}</span>
       {answerHint.value !== '' && <span class="story-hint">{` ${answerHint.value}`}</span>}
     </>
   )
@@ -97,15 +90,4 @@ function NothingRuns() {
         : 'Waiting for the agent…'}
     </span>
   )
-}
-
-const DOING: Readonly<Record<string, string>> = {
-  TASK_STATE_SUBMITTED: 'The task is open, its work begins',
-  TASK_STATE_INPUT_REQUIRED: 'The agent waits for your answer',
-  TASK_STATE_AUTH_REQUIRED: 'The agent waits for an authorization'
-}
-
-function endText(words: string): string {
-  const result = results.value === '' ? '' : ` Its result: ${results.value}.`
-  return `The task has ended${words === '' ? '.' : `: “${words}”`}${result}`
 }

@@ -3,12 +3,21 @@ import type { ComponentChildren } from 'preact'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn } from '../../../../machines/protocol/negotiation.ts'
 import type { Message } from '../../../../machines/protocol/objects.ts'
-import { isInterrupted, isTerminal, stateText } from '../../../../machines/protocol/states.ts'
+import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import { answerSchemaOf } from '../../../client/messages.ts'
 import { fieldOf, fieldWords } from '../../../client/state/answer-form.ts'
-import { type ActorStep, EXAMPLE_ID } from '../../feed.ts'
-import { eventWords, innermost, partsText, stateName, statusMessageText } from '../../story/chart-path.ts'
+import { EXAMPLE_ID } from '../../feed.ts'
+import { innermost, partsText, stateName } from '../../story/chart-path.ts'
+import {
+  choicesIn,
+  choiceText,
+  moveOf,
+  POINT_KINDS,
+  type RunPoint,
+  runPoints,
+  statesAfterAnswer
+} from '../../story/moments.ts'
 import { log, logs, shownTaskId } from '../agent/task-log.ts'
 import { ChartLegend, chartNames, choices, pathMarks, pathOfChoice, workChoice } from '../chart/chart-panel.tsx'
 import { ChartPicture } from '../chart/chart-picture.tsx'
@@ -17,8 +26,7 @@ import { hello } from '../feed/feed.ts'
 import { areActorsKnown, contextChanges, contexts, steps, talk } from '../feed/known.ts'
 import { nowMs } from '../page.ts'
 import { contextId } from '../selection.ts'
-import { lastOffer, moveOf, talkItems, talkItemsOf } from '../talk/conversation.ts'
-import { choiceLabel, choicesIn } from '../talk/question-form.tsx'
+import { lastOffer, talkItems, talkItemsOf } from '../talk/conversation.ts'
 import { generation, goTo, isNewest, taskThen } from '../time-bar.tsx'
 import { spanText } from '../wording.ts'
 
@@ -55,18 +63,10 @@ export const runView = computed<'chart' | 'steps'>(() => (shownChoice.value ? 'c
 const path = computed(() => pathOfChoice(shownChoice.value))
 const marks = computed(() => pathMarks(path.value))
 
-/** The event of a chart that an answer of the client is. */
-const ANSWER = ' on message.received '
-
 /** The states that the transitions for an answer lead to from the lit ones; empty if the chart has none. */
 const afterAnswer = computed(() => {
   const { transitions = [] } = chartNames.value.get(shownChoice.value?.chart.id ?? 'work') ?? {}
-  const leaving = transitions.filter(name => path.value.active.some(id => name.startsWith(`${id}${ANSWER}`)))
-  const targets = leaving.flatMap(name => {
-    const at = name.lastIndexOf(' to ')
-    return at < 0 ? [] : [name.slice(at + 4)]
-  })
-  return [...new Set(targets)]
+  return statesAfterAnswer(path.value.active, transitions)
 })
 
 /** What an answer to the shown question may be, and what it leads to; empty without a question. */
@@ -86,7 +86,7 @@ export const answerHint = computed(() => {
 /** What a question accepts, in words; empty for text. */
 function wantedText(question: Message | undefined): string {
   const schema = answerSchemaOf(question)
-  if (!schema) return choicesIn(question).map(choiceLabel).join(', ')
+  if (!schema) return choicesIn(question).map(choiceText).join(', ')
   const words = fieldWords(fieldOf(schema))
   return words === 'text' || words === 'JSON' ? '' : words
 }
@@ -145,23 +145,20 @@ function RunNote() {
   return note ? <p class="quiet story-note">{note}</p> : null
 }
 
-/** One point of a run: a message, words, a question, a step, a result, or an end. */
-interface RunPoint {
+/** A point of the line: one of a task, or one of what was said before it. */
+interface LinePoint {
   readonly key: string
-  readonly kind: 'client' | 'works' | 'offers' | 'asks' | 'step' | 'result' | 'ended'
+  readonly kind: RunPoint['kind'] | 'offers'
   readonly text: string
   /** The generation of the task from which it is there; `undefined` before a task. */
   readonly generation: number | undefined
   readonly atMs: number
 }
 
-/** A point of a task, before it has a time. */
-type TaskPoint = Omit<RunPoint, 'atMs' | 'generation'> & { readonly generation: number }
-
 /** What client and agent said since the last task, without one. */
 const pointsBeforeTask = computed(() => {
   const items = talkItems.value.slice(talkItems.value.findLastIndex(({ kind }) => kind === 'run') + 1)
-  return items.flatMap((item): RunPoint[] => {
+  return items.flatMap((item): LinePoint[] => {
     if (item.kind !== 'message' || item.taskId !== undefined) return []
     const { key, message } = item
     return [{ key, generation: undefined, atMs: 0, ...saidPoint(message) }]
@@ -169,7 +166,7 @@ const pointsBeforeTask = computed(() => {
 })
 
 /** The point of a message without a task. */
-function saidPoint(message: Message): Pick<RunPoint, 'kind' | 'text'> {
+function saidPoint(message: Message): Pick<LinePoint, 'kind' | 'text'> {
   const offer = message.role === 'ROLE_AGENT' ? offerIn(message) : undefined
   if (offer) return { kind: 'offers', text: termsText(offer.terms) }
   if (message.role === 'ROLE_AGENT') return { kind: 'works', text: partsText(message.parts) }
@@ -183,74 +180,21 @@ function saidPoint(message: Message): Pick<RunPoint, 'kind' | 'text'> {
 }
 
 /** The points of the chosen task's run, or of what was said since the last task, oldest first. */
-const points = computed(() => {
+const points = computed((): readonly LinePoint[] => {
   const log = logs.value.get(shownTaskId.value ?? '')
   if (!log || standingOffer.value) return pointsBeforeTask.value
-  const found: RunPoint[] = []
-  let last = { generation: 0, atMs: 0 }
-  const add = (point: TaskPoint, atMs: number) => {
-    last = { generation: point.generation, atMs: atMs || last.atMs }
-    found.push({ ...point, atMs: last.atMs })
-  }
-  for (const item of talkItemsOf({ logs: new Map([['', log]]), talk: talk.value, spoken: [] })) {
-    if (item.kind === 'message' && item.message.role === 'ROLE_USER')
-      add(
-        { key: item.key, kind: 'client', text: partsText(item.message.parts), generation: last.generation + 1 },
-        last.atMs
-      )
-    if (item.kind !== 'run') continue
-    for (const event of item.events) {
-      const point = pointOf(event)
-      if (point) add(point, timeOf(event))
-    }
-  }
-  return withSteps(found, steps.value)
+  const items = talkItemsOf({ logs: new Map([['', log]]), talk: talk.value, spoken: [] })
+  const said = items.flatMap((item): readonly (Message | TaskEvent)[] => {
+    if (item.kind === 'run') return item.events
+    return item.kind === 'message' && item.message.role === 'ROLE_USER' ? [item.message] : []
+  })
+  return runPoints(
+    said,
+    steps.value.filter(({ taskId }) => taskId === shownTaskId.value)
+  )
 })
 
-/** The point of an event; none for one that says nothing new. */
-function pointOf(event: TaskEvent): TaskPoint | undefined {
-  const { generation, update } = event
-  const key = String(generation)
-  if ('artifactUpdate' in update)
-    return update.artifactUpdate.append ? undefined : { key, kind: 'result', text: eventWords(event), generation }
-  const { state } = update.statusUpdate.status
-  const words = statusMessageText(event)
-  if (isInterrupted(state)) return { key, kind: 'asks', text: words || stateText(state), generation }
-  if (isTerminal(state)) return { key, kind: 'ended', text: eventWords(event), generation }
-  return words === '' ? undefined : { key, kind: 'works', text: words, generation }
-}
-
-function timeOf({ update }: TaskEvent): number {
-  return 'statusUpdate' in update ? Date.parse(update.statusUpdate.status.timestamp ?? '') || 0 : 0
-}
-
-/** The points with the steps of the work whose results were stored, each where it ended. */
-function withSteps(points: readonly RunPoint[], all: readonly ActorStep[]): RunPoint[] {
-  const found = [...points]
-  for (const { n, atMs, kind, taskId: of, event, generation = Infinity } of all) {
-    if (kind !== 'stored' || of !== shownTaskId.value) continue
-    const next = found.findIndex(point => (point.generation ?? 0) > generation || point.atMs > atMs)
-    const at = next < 0 ? found.length : next
-    found.splice(at, 0, {
-      key: `step ${n}`,
-      kind: 'step',
-      text: String(event['name']),
-      generation: found[at - 1]?.generation ?? 0,
-      atMs
-    })
-  }
-  return found
-}
-
-const KINDS: Readonly<Record<RunPoint['kind'], string>> = {
-  client: 'you',
-  works: 'says',
-  offers: 'offers',
-  asks: 'asks',
-  step: 'step',
-  result: 'result',
-  ended: 'ended'
-}
+const KINDS: Readonly<Record<LinePoint['kind'], string>> = { ...POINT_KINDS, client: 'you', offers: 'offers' }
 
 /** The run of a function as a line: its words, steps, questions and results, lit at the shown generation. */
 function RunSteps() {

@@ -1,11 +1,10 @@
 import { computed } from '@preact/signals'
-import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn, type Offer } from '../../../../machines/protocol/negotiation.ts'
 import type { Artifact, Message, TaskStatus } from '../../../../machines/protocol/objects.ts'
 import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
-import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { WatchedMessage } from '../../feed.ts'
+import { moveOf } from '../../story/moments.ts'
 import { lastGeneration, logs, shownTaskId, taskAt, type TaskLog } from '../agent/task-log.ts'
 import { talk } from '../feed/known.ts'
 import { contextId } from '../selection.ts'
@@ -254,13 +253,4 @@ function lastOfferIn(items: readonly TalkItem[]): Offer | undefined {
     else if (moveOf(item.message)?.decline !== undefined) standing = undefined
   }
   return standing
-}
-
-/** A move in a client's message, untrusted. */
-export function moveOf({ parts }: Pick<Message, 'parts'>): Record<string, unknown> | undefined {
-  for (const part of parts) {
-    const move = 'data' in part && isObject(part.data) ? part.data[NEGOTIATION_EXTENSION] : undefined
-    if (isObject(move)) return move
-  }
-  return undefined
 }

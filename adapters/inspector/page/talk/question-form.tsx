@@ -1,7 +1,6 @@
 import { h } from 'preact'
 import { useId, useMemo, useState } from 'preact/hooks'
-import { isObject } from '../../../../machines/protocol/codec/json.ts'
-import type { Message, Part, TaskStatus } from '../../../../machines/protocol/objects.ts'
+import type { TaskStatus } from '../../../../machines/protocol/objects.ts'
 import { answerSchemaOf } from '../../../client/messages.ts'
 import {
   draftIn,
@@ -12,6 +11,7 @@ import {
   optionText,
   startOf
 } from '../../../client/state/answer-form.ts'
+import { choicesIn, choiceText } from '../../story/moments.ts'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
 import { jsonText } from '../wording.ts'
@@ -58,12 +58,12 @@ export function Question({
               disabled={isSending.value}
               onClick={() => void sendParts([part], { taskId, question: message })}
             >
-              {choiceLabel(part)}
+              {choiceText(part)}
             </button>
           ))}
         </div>
       )}
-      {choices.length > 0 && !isOpen && <p class="quiet">{`Choices: ${choices.map(choiceLabel).join(', ')}`}</p>}
+      {choices.length > 0 && !isOpen && <p class="quiet">{`Choices: ${choices.map(choiceText).join(', ')}`}</p>}
       {isOpen && (schema || isOutOfBand) && (
         <AnswerForm taskId={taskId} question={message} schema={schema} isOutOfBand={isOutOfBand} />
       )}
@@ -109,7 +109,7 @@ function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) 
               void sendParts([typeof option === 'string' ? { text: option } : { data: option }], { taskId, question })
             }
           >
-            {choiceLabel({ data: option })}
+            {choiceText({ data: option })}
           </button>
         ))}
       </div>
@@ -139,18 +139,6 @@ function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) 
       </button>
     </form>
   )
-}
-
-/** The choices of a question without a schema. */
-export function choicesIn(message: Message | undefined): readonly Part[] {
-  return answerSchemaOf(message) ? [] : (message?.parts ?? []).filter(part => 'data' in part)
-}
-
-/** The label of a choice: its name, if it has one. */
-export function choiceLabel(part: Part): string {
-  const value = 'data' in part ? part.data : undefined
-  const name = isObject(value) ? (value.name ?? value.title ?? value.label) : value
-  return typeof name === 'string' ? name : JSON.stringify(value)
 }
 
 /** A field of a form, and the handler of its changes. */

@@ -3,9 +3,9 @@ import { useId, useMemo, useState } from 'preact/hooks'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { offerIn, type Offer } from '../../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../../machines/protocol/objects.ts'
-import { NEGOTIATION_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { negotiate } from '../../../client/messages.ts'
 import { fieldOf, formValue, startOf, termsField } from '../../../client/state/answer-form.ts'
+import { choicesIn, choiceText, isNegotiating, moveOf } from '../../story/moments.ts'
 import { FieldsView, titlesIn } from '../content/data-view.tsx'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
@@ -13,8 +13,8 @@ import { contextChanges, contexts } from '../feed/known.ts'
 import { nowMs } from '../page.ts'
 import { contextId } from '../selection.ts'
 import { leftText } from '../wording.ts'
-import { moveOf, type TalkItem } from './conversation.ts'
-import { choiceLabel, choicesIn, SchemaField } from './question-form.tsx'
+import type { TalkItem } from './conversation.ts'
+import { SchemaField } from './question-form.tsx'
 import { isSending, sendParts } from './sending.ts'
 
 /** The meaning of the client's answers: the state of offers by their ids, and the labels of choices by their JSON. */
@@ -48,10 +48,6 @@ export function TalkMessage({
   )
 }
 
-function isNegotiating(part: Part): boolean {
-  return 'data' in part && isObject(part.data) && Object.hasOwn(part.data, NEGOTIATION_EXTENSION)
-}
-
 function MoveView({ move }: { readonly move: Readonly<Record<string, unknown>> }) {
   const { propose } = move
   const terms = isObject(propose) && isObject(propose['terms']) ? propose['terms'] : undefined
@@ -80,7 +76,7 @@ export function answersIn(items: readonly TalkItem[]): Answers {
   for (const item of items) {
     if (item.kind === 'question')
       for (const part of choicesIn(item.status.message))
-        choices.set(JSON.stringify('data' in part ? part.data : null), choiceLabel(part))
+        choices.set(JSON.stringify('data' in part ? part.data : null), choiceText(part))
     const { accept, decline } =
       (item.kind === 'message' && item.message.role === 'ROLE_USER' && moveOf(item.message)) || {}
     if (isObject(accept)) offers.set(String(accept['offerId']), 'accepted')

@@ -77,7 +77,11 @@ export default defineAgent({ card: { name: 'A' }, work, version: '1' })`,
   'beside.mjs': `import one from './one.mjs'\nimport { defineAgent } from 'taskchart'
 export default defineAgent({ card: { name: 'A' }, work: one.work, version: '2', earlier: { '0': async () => {} } })`,
   'function.mjs': `import { defineAgent } from 'taskchart'
-export default defineAgent({ card: { name: 'A' }, work: async ({ sleep }) => sleep(1e9), version: '1' })`
+export default defineAgent({ card: { name: 'A' }, work: async ({ sleep }) => sleep(1e9), version: '1' })`,
+  'longer.mjs': `import { defineAgent } from 'taskchart'
+export default defineAgent({ card: { name: 'A' }, work: async ({ sleep, step }) => { await sleep(1e9); await step('x', () => 1) }, version: '1' })`,
+  'other.mjs': `import { defineAgent } from 'taskchart'
+export default defineAgent({ card: { name: 'A' }, work: async ({ ask }) => ask('Which?'), version: '1' })`
 }
 
 /** A file with tasks of version 1: so many that have only begun, and one with another message. */
@@ -174,7 +178,7 @@ await t.test('tasks migrate says what cannot go on, and which properties are vio
   })
   t.match(await migrate('endless.mjs'), {
     code: 11,
-    stdout: new RegExp(`^otherwise     ${waiting} .*\n.*\n {14}ending that is gone: served`, 'm')
+    stdout: new RegExp(`^otherwise     ${waiting} .*\n.*\n {14}endings that are gone: served`, 'm')
   })
   const migrating = await migrate('migrating.mjs')
   t.equal(migrating.code, 10)
@@ -201,8 +205,16 @@ await t.test('tasks migrate knows the work that earlier keeps, and functions', a
   t.match(await migrate('beside.mjs'), { code: 0, stdout: /^same +\S+ {2}version 1 → 2 {2}choosing$/m }, 'not in it')
   const functions = await stored(t, { agent: 'function.mjs' })
   t.match(await functions.migrate('function.mjs'), {
+    code: 0,
+    stdout: /^same +\S+ {2}version 1$/m
+  })
+  t.match(await functions.migrate('longer.mjs'), {
     code: 11,
-    stdout: /^depends +\S+ {2}version 1\n +a function runs again from its start, with its journal$/m
+    stdout: /^otherwise +\S+ {2}version 1\n +it comes to where it is\n +then it goes on with the new code$/m
+  })
+  t.match(await functions.migrate('other.mjs'), {
+    code: 10,
+    stdout: /^not restored +\S+ {2}version 1\n +\S/m
   })
   t.match(await functions.migrate('one.mjs'), { code: 10, stdout: /the work was no statechart, and is one now/ })
 })
@@ -228,7 +240,7 @@ await t.test('tasks migrate says of a task why it cannot say more', async t => {
   t.match(await migrate('renamed.mjs'), {
     code: 11,
     stdout: new RegExp(
-      `^unknown       ${chosen} .*\n {14}the definition that stored it, \\S+, is not in the store$`,
+      `^not compared  ${chosen} .*\n {14}it is restored\n {14}The definition \\S+ is not in the store\\.$`,
       'm'
     )
   })
@@ -244,10 +256,10 @@ await t.test('tasks migrate says of a task from before versions or definitions e
   t.match(await migrate('endless.mjs'), {
     code: 11,
     stdout: new RegExp(
-      `^unknown       ${chosen}  version none → 2  sugar\n {14}the definition that stored it is not known: it is older`,
+      `^not compared  ${chosen}  version none → 2  sugar\n {14}it is restored\n {14}No definition was stored: older tasks have none\\.$`,
       'm'
     ),
-    stderr: '2 tasks: 2 unknown\n'
+    stderr: '2 tasks: 2 not compared\n'
   })
 })
 
@@ -258,7 +270,8 @@ await t.test(
     await rewrite(cwd, text => text.replace('"value":"choosing"', '"value":"spare"'))
     t.match(await migrate('endless.mjs'), {
       code: 11,
-      stdout: /^unknown {7}\S+ {2}version 1 → 2 {2}spare\n {14}the chart that stored it has no such configuration$/m
+      stdout:
+        /^unknown {7}\S+ {2}version 1 → 2 {2}spare\n {14}the stored definition does not come to this configuration$/m
     })
     await rewrite(cwd, text => text.replace('"format":1', '"format":99'))
     t.match(await migrate('endless.mjs'), {
@@ -281,8 +294,8 @@ await t.test('tasks migrate knows history states, and tasks whose work has not b
   await store.commit({ ...others, tasks: tasks.map(row => ({ ...row, snapshot })) })
   await store.close?.()
   t.match(await paused.migrate('pausing.mjs', '--principal', 'anna'), {
-    code: 0,
-    stdout: 'same          begins  version 1\n'
+    code: 11,
+    stdout: /^not compared {2}begins {2}version 1\n {14}it has not begun, and begins with the new code$/m
   })
 })
 
