@@ -19,6 +19,7 @@ import type { Chart, ChartHeat, Hello } from './feed.ts'
 import { seenNodes } from './nodes-seen.ts'
 import type { PageLink, Shown } from './page-link.ts'
 import { ContextIndex, TalkRecord } from './recorder/context-index.ts'
+import { type Kept, Recent } from './recorder/recent.ts'
 import { Recorder } from './recorder/recorder.ts'
 import { stateIds } from './recorder/seen-step.ts'
 import { earlierTasks, KNOWN_TASKS, openingOf, TaskIndex } from './recorder/task-index.ts'
@@ -30,11 +31,16 @@ export interface InspectionSink {
   inspected(event: InspectionEvent): void
 }
 
+/** The digest of the definition with which a task was first seen. */
+interface OpeningDefinition extends Kept {
+  readonly digest: string
+}
+
 /** An observation of a runtime, with everything that is recorded of it. */
 export interface HubObservation extends Shown {
   readonly observation: Observation
-  /** The digests of the definitions with which tasks were first seen, by task. */
-  readonly openedWith: Map<string, string>
+  /** By task. */
+  readonly openedWith: Recent<OpeningDefinition>
   /** Resolves when the tasks from before the observation are listed, or could not be read. */
   readonly earlier: Promise<void>
   /** Ends the observation. What was recorded stays. */
@@ -149,7 +155,7 @@ export function observe(
     return respond && value !== undefined ? stateIds(statesOfValue(respond.machine, value as StateValue)) : []
   }
   contexts.readFrom({ live: recorder, readMessages, statesOf, troubled })
-  const openedWith = before?.openedWith ?? new Map<string, string>()
+  const openedWith = before?.openedWith ?? new Recent<OpeningDefinition>(KNOWN_TASKS)
   const budget = new TokenBucket(listedAMinute)
   /**
    * The names of the listed contexts in memory: a search through all listed ones for each event would cost 2 % of a
@@ -229,7 +235,7 @@ export function observe(
       if (!tasks.get(taskId)) await earlier
       const key = tasks.get(taskId)?.key
       if (!key) return undefined
-      const comparison = await (await (compared ??= comparisons())).of(key, taskId, openedWith.get(taskId))
+      const comparison = await (await (compared ??= comparisons())).of(key, taskId, openedWith.get(taskId)?.digest)
       // Once it has gone on, the store has only the definition of now.
       noteDefinition(openedWith, taskId, await observation.store.readSnapshot(key, taskId))
       return comparison
@@ -256,14 +262,9 @@ export function observe(
 }
 
 /** Notes the definition that stored a task, when it is seen for the first time. */
-function noteDefinition(openedWith: Map<string, string>, taskId: string, snapshot = ''): void {
+function noteDefinition(openedWith: Recent<OpeningDefinition>, taskId: string, snapshot = ''): void {
   const digest = openedWith.has(taskId) ? undefined : definitionOfSnapshot(snapshot)
-  if (digest === undefined) return
-  openedWith.set(taskId, digest)
-  for (const oldest of openedWith.keys()) {
-    if (openedWith.size <= KNOWN_TASKS) return
-    openedWith.delete(oldest)
-  }
+  if (digest !== undefined) openedWith.add(taskId, { digest, isChanged: false })
 }
 
 /** The number of example messages that pages show. */

@@ -83,9 +83,7 @@ export class TaskComparisons {
     const [digest, version] = [definitionOfSnapshot(snapshot), versionOfSnapshot(snapshot)]
     const isOld = digest === undefined ? version !== agent.version : digest !== this.#digestFor(version)
     if (!isOld) return this.#pastOf(openedWith, { verdict: 'gone on', says: GONE_ON })
-    const { state, wakeAtMs } = row
-    const task = { ...key, taskId, state, ...(wakeAtMs !== undefined && { wakeAtMs }), snapshot }
-    const judged = await this.#comparison.judge(task)
+    const judged = await this.#comparison.judge({ ...key, ...row, snapshot })
     const restored = await tryRestore(agent, store, key, taskId).catch(() => undefined)
     const { verdict, details, diff } = judged
     return {

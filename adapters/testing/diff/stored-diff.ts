@@ -182,8 +182,8 @@ export class StoredComparison {
   }
 
   /** The verdict on a task with all that is said of it, and the comparison of the definition that stored it. */
-  async judge(task: OpenTask): Promise<JudgedTask> {
-    const found = await this.#definitionOf(task.snapshot ?? '')
+  async judge(task: OpenTask & { readonly snapshot: string }): Promise<JudgedTask> {
+    const found = await this.#definitionOf(task.snapshot)
     const judged = await this.#judge(task, found)
     const details = detailsOf(judged)
     if (judged.verdict === 'not compared' && found.problem !== undefined) details.push(found.problem)

@@ -106,6 +106,7 @@ await t.test('open tasks are compared with the definition that stored them, whil
   t.match(page, /<h1>4 open tasks, version 2 now<\/h1>[^]*<h2>4 open tasks stored by version 1, definition/)
   t.match(page, /<li class="changed">the agent&#39;s version[^]*class="[^"]* active" data-state="work\.waiting"/)
   t.match(page, '<h3>The actor child</h3>')
+  t.match((await diff(CHART, ['-o', 'html'])).stdout, /<h1>4 open tasks, version 1 now<\/h1>[^]*<p>No changes\.<\/p>/)
   t.match(page, `<td>2 tasks: ${one}, ${two}</td>`)
   const changed = await diff(CHART.replace('> 3', '> 4'))
   t.equal(changed.code, 11)

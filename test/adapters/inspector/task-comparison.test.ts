@@ -137,6 +137,17 @@ await t.test('a task that has gone on, or has ended, has the chart with which it
   t.match(await compare(now), { verdict: 'ended', details: [/in form 9/], changes: [], charts: [] })
 })
 
+await t.test('a task that a newer taskchart has stored is not restored', async t => {
+  const { compare, store } = await opened({ work: order() })
+  const read = store.readSnapshot
+  store.readSnapshot = async (...whose) => (await read(...whose))?.replace('"format":1', '"format":9')
+  t.match(await compare({ work: order('asking') }), {
+    verdict: 'not restored',
+    details: [/was stored by a newer taskchart/],
+    charts: [{ stands: { before: [], now: [] } }, {}]
+  })
+})
+
 await t.test('a task without a definition is compared only if its version differs', async t => {
   const { writeDefinition: _, ...older } = memoryStore()
   const { compare } = await opened({ work: order() }, older)
