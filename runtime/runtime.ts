@@ -279,7 +279,14 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     observe: observer => {
       const stop = observers.add(observer)
       for (const live of contexts.live) observer.entered?.(live)
-      return { agent, store, ...(cluster && { cluster: cluster.observed }), stop }
+      const { localModules } = options
+      return {
+        agent,
+        store,
+        ...(cluster && { cluster: cluster.observed }),
+        ...(localModules && { localModules }),
+        stop
+      }
     },
     settled: () => contexts.settled(),
     close: () => (closed ??= close())

@@ -15,6 +15,8 @@ export {
   type LocalModules,
   type ModuleDigests,
   agentOutline,
+  outlineForVersion,
+  outlineText,
   parseOutline,
   PLAIN_OPTIONS,
   type WorkOutline
@@ -31,6 +33,7 @@ export {
   pathOf,
   type StateParts
 } from './definitions/chart-parts.ts'
+export { textDigest } from './definitions/code-text.ts'
 export { joinedTokens, mentionedNames, plainSource, RESERVED, type Token, tokensOf } from './definitions/source-text.ts'
 export { type Names, namesSince } from './snapshots/renames.ts'
 export { opinionOf } from './negotiation/bargaining.ts'
@@ -62,6 +65,7 @@ export type { ActorHost } from './commits/actor-host.ts'
 export type { RestoreOutlook } from './contexts/restore-dry-run.ts'
 export type { RecordedTask, ReplayOutcome, TaskReplay } from './contexts/task-replay.ts'
 export type { SavedTask } from './snapshots/snapshot-text.ts'
+export type { WorkStore } from './store/retrying-reads.ts'
 export type { AnswerValidation } from './work/chart-question.ts'
 export type { ChartEffect } from './xstate/effects.ts'
 export type { Director } from './xstate/pure-step.ts'

@@ -310,6 +310,53 @@ export interface DrawnChart {
   readonly svg: string
 }
 
+/** A chart as it was when a task was opened, and now. */
+export interface ComparedChart {
+  readonly id: ChartId
+  /**
+   * Drawings as in `Chart`; empty if they cannot be drawn. The one of now marks what is new, gone and changed; what is
+   * gone has ids that end with ` (before)`.
+   */
+  readonly before: string
+  readonly now: string
+  /** The ids of the states in which the task stands, as it is stored and as it goes on; none if it does not. */
+  readonly stands: { readonly before: readonly string[]; readonly now: readonly string[] }
+}
+
+/** A task that was opened with another definition of the agent, and how it goes on. */
+export interface ShownComparison {
+  /** The version that stored it, empty for a task from before versions; and that of the agent now. */
+  readonly versions: { readonly before: string; readonly now: string }
+  /** A verdict of `taskchart diff`, `gone on` with the agent of now, or `ended`. */
+  readonly verdict: string
+  /** The verdict as a sentence, and the reasons as clauses. */
+  readonly says: string
+  readonly details: readonly string[]
+  /** For a function: the word or the step of its journal that differs, with both sides. */
+  readonly word?: { readonly number?: number; readonly before: string; readonly now: string }
+  /** What has changed of the agent, as clauses. */
+  readonly changes: readonly {
+    readonly change: 'added' | 'removed' | 'renamed' | 'changed'
+    readonly says: string
+  }[]
+  /** Whether it goes on with the work that the agent keeps for its version. */
+  readonly isKept: boolean
+  /** How many changes are left out. */
+  readonly moreChanges: number
+  /** The charts of the work and of its actors, if the work was a chart and is one. */
+  readonly charts: readonly ComparedChart[]
+}
+
+/** The answer to `compare`. */
+export interface ComparedTask {
+  readonly type: 'compared'
+  readonly taskId: string
+  /** `undefined` if the agent has not changed since the task was opened, as far as that is known. */
+  readonly comparison?: ShownComparison
+  /** Why it could not be compared, for people. */
+  readonly error?: string
+}
+
 /** The answer to `nodes`. */
 export interface Nodes {
   readonly type: 'nodes'
@@ -338,6 +385,7 @@ export type FromHub =
   | Authorized
   | HeatAnswer
   | DrawnChart
+  | ComparedTask
   | Nodes
 
 /* The messages from pages to the hub. Types only, so that code for the browser may import them. */
@@ -388,6 +436,12 @@ interface AskDraw {
   readonly collapsed: readonly string[]
 }
 
+/** Requests how a task goes on, if the agent has changed since it was opened. */
+interface AskCompare {
+  readonly type: 'compare'
+  readonly taskId: string
+}
+
 /** Requests the nodes of the cluster, and the way of a task over them. */
 interface AskNodes {
   readonly type: 'nodes'
@@ -395,4 +449,4 @@ interface AskNodes {
 }
 
 /** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskDraw | AskNodes | Authorize
+export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskDraw | AskCompare | AskNodes | Authorize

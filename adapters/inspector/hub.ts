@@ -39,6 +39,11 @@ export interface HubOptions {
   readonly alwaysRecord?: boolean
   /** See `LISTED_A_MINUTE` in `observation`, the default. */
   readonly listedAMinute?: number
+  /**
+   * Whether a comparison runs functions and generators with the journals of tasks, so that their code outside of steps
+   * runs. Default false.
+   */
+  readonly replays?: boolean
   /** The coverage of the agent's last test; `undefined` if unknown. */
   readonly coverage: () => Promise<ChartCoverage | undefined>
   /** The recorded run of the agent's first example. Default: there is none. */
@@ -253,6 +258,7 @@ export class Hub {
       frames: this.#frames,
       before,
       draw: this.#options.draw,
+      replays: this.#options.replays ?? false,
       pages: this.#pages,
       sinks: this.#sinks,
       removed: taskId => this.#crashes.delete(taskId),

@@ -7,6 +7,7 @@ import type { ObservedCluster } from '../../runtime/ports/cluster-status.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
+import { definitionOfSnapshot } from '../../runtime/store/rows.ts'
 import { isOpeningMessage, type Commit } from '../../runtime/store/store.ts'
 import type { LiveActors, Observation } from '../../runtime/telemetry-port.ts'
 import { chartVersion } from '../../runtime/work-port.ts'
@@ -20,7 +21,7 @@ import type { PageLink, Shown } from './page-link.ts'
 import { ContextIndex, TalkRecord } from './recorder/context-index.ts'
 import { Recorder } from './recorder/recorder.ts'
 import { stateIds } from './recorder/seen-step.ts'
-import { earlierTasks, openingOf, TaskIndex } from './recorder/task-index.ts'
+import { earlierTasks, KNOWN_TASKS, openingOf, TaskIndex } from './recorder/task-index.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
 export interface InspectionSink {
@@ -32,6 +33,8 @@ export interface InspectionSink {
 /** An observation of a runtime, with everything that is recorded of it. */
 export interface HubObservation extends Shown {
   readonly observation: Observation
+  /** The digests of the definitions with which tasks were first seen, by task. */
+  readonly openedWith: Map<string, string>
   /** Resolves when the tasks from before the observation are listed, or could not be read. */
   readonly earlier: Promise<void>
   /** Ends the observation. What was recorded stays. */
@@ -43,6 +46,7 @@ interface ObservationParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' |
   /** The observation of the agent before its reload, whose steps and contexts stay. */
   readonly before?: HubObservation | undefined
   readonly draw: DrawChart
+  readonly replays: boolean
   readonly pages: Iterable<PageLink>
   readonly sinks: Iterable<InspectionSink>
   /** A task was removed. */
@@ -90,6 +94,7 @@ export function observe(
     frames,
     before,
     draw,
+    replays,
     pages,
     sinks,
     removed,
@@ -144,6 +149,7 @@ export function observe(
     return respond && value !== undefined ? stateIds(statesOfValue(respond.machine, value as StateValue)) : []
   }
   contexts.readFrom({ live: recorder, readMessages, statesOf, troubled })
+  const openedWith = before?.openedWith ?? new Map<string, string>()
   const budget = new TokenBucket(listedAMinute)
   /**
    * The names of the listed contexts in memory: a search through all listed ones for each event would cost 2 % of a
@@ -173,6 +179,7 @@ export function observe(
         listed.add(actors.name)
         contexts.committed(commit, actors)
         tasks.committed(commit)
+        for (const { taskId, snapshot } of commit.tasks) noteDefinition(openedWith, taskId, snapshot)
       } else {
         const count = countOpenedTasks(commit)
         for (const page of pages) page.unlisted(count)
@@ -194,8 +201,15 @@ export function observe(
   const earlier = readEarlier().catch((error: unknown) =>
     logger.error('the earlier tasks could not be read', { error })
   )
+  const comparisons = async () => {
+    const { TaskComparisons } = await import('./task-comparison.ts')
+    const { agent, store, localModules } = observation
+    return new TaskComparisons({ agent, store, localModules, replays, redact, logger })
+  }
+  let compared: ReturnType<typeof comparisons> | undefined
   return {
     instance: randomIds(),
+    openedWith,
     recorder,
     tasks,
     contexts,
@@ -210,6 +224,15 @@ export function observe(
     draw: async (id, collapsed) => {
       const chart = chartsOf(observation.agent).find(one => one.id === id)
       return chart ? drawOrLog(chart, draw, logger, collapsed) : ''
+    },
+    compare: async taskId => {
+      if (!tasks.get(taskId)) await earlier
+      const key = tasks.get(taskId)?.key
+      if (!key) return undefined
+      const comparison = await (await (compared ??= comparisons())).of(key, taskId, openedWith.get(taskId))
+      // Once it has gone on, the store has only the definition of now.
+      noteDefinition(openedWith, taskId, await observation.store.readSnapshot(key, taskId))
+      return comparison
     },
     nodes: observation.cluster && nodesReader(observation.cluster, tasks),
     talkOf: contextId => {
@@ -229,6 +252,17 @@ export function observe(
       isStopped = true
       observation.stop()
     }
+  }
+}
+
+/** Notes the definition that stored a task, when it is seen for the first time. */
+function noteDefinition(openedWith: Map<string, string>, taskId: string, snapshot = ''): void {
+  const digest = openedWith.has(taskId) ? undefined : definitionOfSnapshot(snapshot)
+  if (digest === undefined) return
+  openedWith.set(taskId, digest)
+  for (const oldest of openedWith.keys()) {
+    if (openedWith.size <= KNOWN_TASKS) return
+    openedWith.delete(oldest)
   }
 }
 

@@ -6,7 +6,7 @@ import { onReceived } from '../../runtime/primitives/event-loop.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
-import type { ChartHeat, ChartId, FromHub, FromPage, Watch } from './feed.ts'
+import type { ChartHeat, ChartId, FromHub, FromPage, ShownComparison, Watch } from './feed.ts'
 import type { SeenNodes } from './nodes-seen.ts'
 import type { ContextIndex, ContextListener, ListedContext, TalkRecord } from './recorder/context-index.ts'
 import { shownFrame, type FrameLog } from './recorder/frame-log.ts'
@@ -37,6 +37,8 @@ export interface Shown {
   readonly transitionCounts: (() => Promise<ChartHeat[]>) | undefined
   /** Draws a chart with collapsed states; empty if that fails. */
   readonly draw: (chart: ChartId, collapsed: readonly string[]) => Promise<string>
+  /** Compares a task with the agent now; `undefined` if that has not changed since it was opened. */
+  readonly compare: (taskId: string) => Promise<ShownComparison | undefined>
   /** Reads the nodes of the cluster and the way of a task, if the runtime is a node. */
   readonly nodes: ((taskId: string) => Promise<SeenNodes>) | undefined
 }
@@ -72,6 +74,7 @@ const REQUEST = z.union([
     chart: z.string(),
     collapsed: z.array(z.string()).check(z.maxLength(MOST_COLLAPSED))
   }),
+  z.object({ type: z.literal('compare'), taskId: z.string() }),
   z.object({ type: z.literal('nodes'), taskId: z.optional(z.string()) })
 ]) as Schema<unknown> as Schema<FromPage>
 
@@ -101,8 +104,8 @@ export class PageLink implements TaskListener, ContextListener {
   /** The number of unlisted tasks since the last message about them. */
   #unlisted = 0
   #watched: Watched | undefined
-  /** The drawing that is requested last, while one is made. */
-  #drawing: { readonly chart: ChartId; readonly collapsed: readonly string[] } | undefined
+  readonly #drawing = new OneAtATime<{ readonly chart: ChartId; readonly collapsed: readonly string[] }>()
+  readonly #comparing = new OneAtATime<string>()
   #frames: { readonly close: () => void; last: number } | undefined
 
   constructor(socket: WebSocket, stream: Socket, host: string) {
@@ -271,13 +274,15 @@ export class PageLink implements TaskListener, ContextListener {
       case 'heat':
         return this.#sendTransitionCounts(shown)
       case 'draw':
-        return void this.#draw(shown, request.chart, request.collapsed)
+        return this.#draw(shown, request.chart, request.collapsed)
+      case 'compare':
+        return this.#compare(shown, request.taskId)
       case 'nodes':
         return this.#nodes(shown, request.taskId ?? '')
       case undefined:
         return this.#socket.close(
           CLOSE_CODES.policy,
-          'A page asks to watch, for frames, for heat, for a drawing, for nodes, to test, to prove, or to authorize.'
+          'A page asks to watch, for frames, for heat, for a drawing, for a comparison, for nodes, to test, to prove, or to authorize.'
         )
     }
   }
@@ -316,17 +321,19 @@ export class PageLink implements TaskListener, ContextListener {
     )
   }
 
-  /** Draws one chart at a time; of the requests meanwhile only the last one is answered. */
-  async #draw({ draw }: Shown, chart: ChartId, collapsed: readonly string[]): Promise<void> {
-    const isDrawing = this.#drawing !== undefined
-    let next = { chart, collapsed }
-    this.#drawing = next
-    if (isDrawing) return
-    for (let drawn; drawn !== next; next = this.#drawing) {
-      drawn = next
+  #draw({ draw }: Shown, chart: ChartId, collapsed: readonly string[]): void {
+    this.#drawing.request({ chart, collapsed }, async drawn =>
       this.send({ type: 'drawn', ...drawn, svg: await draw(drawn.chart, drawn.collapsed) })
-    }
-    this.#drawing = undefined
+    )
+  }
+
+  #compare({ compare }: Shown, taskId: string): void {
+    this.#comparing.request(taskId, id =>
+      compare(id).then(
+        comparison => this.send({ type: 'compared', taskId: id, ...(comparison && { comparison }) }),
+        (error: Error) => this.send({ type: 'compared', taskId: id, error: error.message })
+      )
+    )
   }
 
   #nodes({ nodes }: Shown, taskId: string): void {
@@ -341,6 +348,27 @@ export class PageLink implements TaskListener, ContextListener {
       () => this.send({ type: 'authorized', taskId }),
       (error: Error) => this.send({ type: 'authorized', taskId, error: error.message })
     )
+  }
+}
+
+/** Answers one request at a time; of those that come meanwhile only the last one is answered. */
+class OneAtATime<Request> {
+  /** Empty while nothing is answered; then the last request. */
+  #last: readonly Request[] = []
+
+  /** `answer` does not reject. */
+  request(request: Request, answer: (request: Request) => Promise<void>): void {
+    const isBusy = this.#last.length > 0
+    this.#last = [request]
+    if (!isBusy) void this.#answer(answer)
+  }
+
+  async #answer(answer: (request: Request) => Promise<void>): Promise<void> {
+    for (let answered: readonly Request[] = []; answered !== this.#last;) {
+      answered = this.#last
+      for (const request of answered) await answer(request)
+    }
+    this.#last = []
   }
 }
 

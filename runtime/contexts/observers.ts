@@ -1,5 +1,6 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate'
 import type { Agent } from '../agent/define-agent.ts'
+import type { LocalModules } from '../definitions/agent-outline.ts'
 import type { ObservedCluster } from '../ports/cluster-status.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Commit, ContextKey, Erasure, Store } from '../store/store.ts'
@@ -47,8 +48,20 @@ export interface Observation {
   readonly cluster?: ObservedCluster
   readonly store: Pick<
     Store,
-    'listTasks' | 'readEvents' | 'readTask' | 'readMessages' | 'readTaskMessages' | 'readTransitions'
+    | 'listTasks'
+    | 'loadContext'
+    | 'measureTasks'
+    | 'readDefinition'
+    | 'readEvents'
+    | 'readJournal'
+    | 'readMessages'
+    | 'readSnapshot'
+    | 'readTask'
+    | 'readTaskMessages'
+    | 'readTransitions'
   >
+  /** Reads the local modules of the agent, if its file is known. */
+  readonly localModules?: () => LocalModules
   /** Ends the observation. May be called twice. */
   stop(): void
 }

@@ -82,6 +82,12 @@ export function agentOutline(agent: Agent, modules?: LocalModules): AgentOutline
   }
 }
 
+/** The outline of an agent for tasks of a version: with the work that `earlier` keeps for them, if any. */
+export function outlineForVersion(agent: Agent, version: string, modules?: LocalModules): AgentOutline {
+  const earlier = agent.earlier?.[version]
+  return agentOutline(earlier ? ({ ...agent, ...earlier, version } as Agent) : agent, modules)
+}
+
 function optionOf(value: unknown): OptionText {
   const { text, sources } = codeText(value)
   const isCode = sources.length > 0

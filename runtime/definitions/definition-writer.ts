@@ -2,7 +2,7 @@ import type { Agent } from '../agent/define-agent.ts'
 import { type Clock, unrefTimer } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Store } from '../store/store.ts'
-import { agentOutline, type LocalModules, outlineText } from './agent-outline.ts'
+import { type LocalModules, outlineForVersion, outlineText } from './agent-outline.ts'
 import { textDigest } from './code-text.ts'
 
 /** The pause after a definition could not be stored, in milliseconds. */
@@ -55,9 +55,7 @@ export class DefinitionWriter {
     const { agent, store, modules, logger } = this.#services
     if (!store.writeDefinition) return undefined
     try {
-      const earlier = agent.earlier?.[version]
-      const own = earlier ? ({ ...agent, ...earlier, version } as Agent) : agent
-      const text = outlineText(agentOutline(own, modules?.()))
+      const text = outlineText(outlineForVersion(agent, version, modules?.()))
       if (text.length <= MOST_CHARACTERS) return text
       logger.warn('the definition of this agent is too large to be stored, so no comparison can read it', {
         characters: text.length,

@@ -129,6 +129,7 @@ async function serve(
     redact: redactValue,
     draw: drawChart,
     alwaysRecord: true,
+    replays: true,
     coverage: () => tested.read(),
     example: () => readExampleFile(resolve(cwd, file), logger),
     test: report => testRun.start(report),

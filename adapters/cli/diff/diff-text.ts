@@ -2,9 +2,9 @@ import { mergedChart } from '../../drawing/merged-chart.ts'
 import { mermaidOf } from '../../drawing/mermaid.ts'
 import type { AgentDiff, ChartDiff } from '../../testing/diff/agent-diff.ts'
 import type { Change } from '../../testing/diff/chart-changes.ts'
-import type { DefinitionDiff, StoredDiff, StoredGroup, StoredVerdict } from '../../testing/diff/stored-diff.ts'
-import type { ChangedCode, ConfigurationVerdict } from '../../testing/diff/verdicts.ts'
-import { statePaths } from '../test/prove.ts'
+import type { DefinitionDiff, StoredDiff, StoredGroup } from '../../testing/diff/stored-diff.ts'
+import { chartTitle, detailsOf, openTasksText, placeText } from '../../testing/diff/verdict-words.ts'
+import type { ConfigurationVerdict, StoredVerdict } from '../../testing/diff/verdicts.ts'
 import { jsonLine, oneLine, styleText, type Style } from '../text/terminal.ts'
 
 /** The colours of verdicts. */
@@ -48,7 +48,7 @@ function headLines(diff: AgentDiff): string[] {
 }
 
 function chartLines({ chart, changes, configurations }: ChartDiff, hasColours: boolean): string[] {
-  const names = configurations.map(placeText)
+  const names = configurations.map(placeLine)
   const width = Math.max(...names.map(name => name.length))
   return [
     ...changedLines({ chart, changes }),
@@ -60,11 +60,7 @@ function chartLines({ chart, changes, configurations }: ChartDiff, hasColours: b
 }
 
 function changedLines({ chart, changes }: Pick<ChartDiff, 'chart' | 'changes'>): string[] {
-  return [titleOf(chart), ...(changes.length === 0 ? ['  no changes'] : changes.flatMap(changeLines))]
-}
-
-function titleOf(chart: string): string {
-  return chart === 'work' ? 'The work' : `The actor ${oneLine(chart.replace(/^child:/, ''))}`
+  return [oneLine(chartTitle(chart)), ...(changes.length === 0 ? ['  no changes'] : changes.flatMap(changeLines))]
 }
 
 function changeLines({ change, says, before, after, part }: Change): string[] {
@@ -90,33 +86,9 @@ function verdictLine(
   return [`  ${name.padEnd(width)}  ${mark}  ${first}`.trimEnd(), ...others.map(line => `${indent}${line}`)].join('\n')
 }
 
-/** A configuration: its state, and where its history leads. */
-function placeText({ state, history = {} }: Pick<ConfigurationVerdict, 'state' | 'history'>): string {
-  const leads = Object.entries(history).map(([id, states]) => `${id}: ${states.join(', ')}`)
-  return oneLine(`${statePaths(state)}${leads.length === 0 ? '' : ` (history ${leads.join('; ')})`}`)
-}
-
-function detailsOf({
-  reasons,
-  endings,
-  depends
-}: Pick<ConfigurationVerdict, 'reasons' | 'endings' | 'depends'>): string[] {
-  return [
-    ...reasons,
-    ...(endings.added.length > 0 ? [`new endings: ${endings.added.join(', ')}`] : []),
-    ...(endings.removed.length > 0 ? [`endings that are gone: ${endings.removed.join(', ')}`] : []),
-    ...depends.flatMap(dependsLines)
-  ]
-}
-
-function dependsLines({ says, ways }: ChangedCode): string[] {
-  if (!ways) return [`depends on ${says}`]
-  const list = (endings: readonly string[]) => (endings.length === 0 ? 'no end' : endings.join(', '))
-  return [
-    `depends on ${says}`,
-    ...ways.places.map(place => `  ${place}`),
-    `  if it always holds: ${list(ways.holds)}; if it never does: ${list(ways.fails)}`
-  ]
+/** A configuration in one line. */
+function placeLine(place: Pick<ConfigurationVerdict, 'state' | 'history'>): string {
+  return oneLine(placeText(place))
 }
 
 /** A comparison as one JSON document. */
@@ -131,7 +103,7 @@ export function diffJson({ charts, ...diff }: AgentDiff): string {
 export function diffMarkdown(diff: AgentDiff): string {
   const list = (changes: readonly Change[]) => changes.map(({ change, says }) => `- ${change}: ${markdownText(says)}`)
   const sections = diff.charts.flatMap(chart => [
-    `### ${markdownText(titleOf(chart.chart))}`,
+    `### ${markdownText(chartTitle(chart.chart))}`,
     '',
     ...(chart.changes.length === 0 ? ['No changes.'] : list(chart.changes)),
     '',
@@ -172,14 +144,14 @@ function markdownText(text: string): string {
 /** The open tasks of a store, compared, in words. */
 export function storedDiffText({ version, tasks, definitions }: StoredDiff, hasColours: boolean): string {
   const lines = [
-    `${tasksText(tasks)}, version ${oneLine(version)} now`,
+    `${openTasksText(tasks)}, version ${oneLine(version)} now`,
     ...definitions.flatMap(one => ['', ...definitionLines(one, hasColours)])
   ]
   return `${lines.join('\n')}\n`
 }
 
 function definitionLines(one: DefinitionDiff, hasColours: boolean): string[] {
-  const names = one.groups.map(placeText)
+  const names = one.groups.map(placeLine)
   const width = Math.max(...names.map(name => name.length))
   return [
     definitionTitle(one),
@@ -195,11 +167,7 @@ function definitionLines(one: DefinitionDiff, hasColours: boolean): string[] {
 
 function definitionTitle({ version, digest, tasks }: DefinitionDiff): string {
   const by = version === undefined ? 'no version' : `version ${oneLine(version)}`
-  return `${tasksText(tasks)} stored by ${by}${digest === undefined ? '' : `, definition ${digest}`}`
-}
-
-function tasksText(tasks: number): string {
-  return tasks === 1 ? '1 open task' : `${tasks} open tasks`
+  return `${openTasksText(tasks)} stored by ${by}${digest === undefined ? '' : `, definition ${digest}`}`
 }
 
 /** The maximum number of ids in a line. */
@@ -230,7 +198,7 @@ export function storedDiffMarkdown({ version, tasks, definitions }: StoredDiff):
   const lines = [
     '## What this change means for the open tasks',
     '',
-    `${tasksText(tasks)}, version ${markdownText(version)} now.`,
+    `${openTasksText(tasks)}, version ${markdownText(version)} now.`,
     '',
     ...definitions.flatMap(one => [
       `### ${markdownText(definitionTitle(one))}`,

@@ -1,10 +1,16 @@
-import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import { drawMerged } from '../../drawing/chart-drawing.ts'
 import { mergedChart } from '../../drawing/merged-chart.ts'
 import { mermaidOf } from '../../drawing/mermaid.ts'
-import { type AgentDiff, type ChartDiff, diffAgents } from '../../testing/diff/agent-diff.ts'
-import { diffStored, type StoredDiff, type StoredVerdict, type TaskVerdict } from '../../testing/diff/stored-diff.ts'
+import {
+  type AgentDiff,
+  type AgentSide,
+  type ChartDiff,
+  diffAgents,
+  moduleSide
+} from '../../testing/diff/agent-diff.ts'
+import { diffStored, type StoredDiff, type TaskVerdict } from '../../testing/diff/stored-diff.ts'
+import type { StoredVerdict } from '../../testing/diff/verdicts.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
@@ -12,7 +18,7 @@ import { openReader } from '../serve/parts.ts'
 import { LiveLine } from '../text/live-line.ts'
 import { jsonLine, plain } from '../text/terminal.ts'
 import { diffJson, diffMarkdown, diffText, storedDiffJson, storedDiffMarkdown, storedDiffText } from './diff-text.ts'
-import { withWorktree } from './worktree.ts'
+import { withRevision } from './revision.ts'
 
 /** `taskchart diff`: what a change of an agent means for the tasks that are open. */
 export const diffCommand: Command = {
@@ -39,7 +45,7 @@ older than definitions, have the verdict "not compared" if they are restored. A 
 with the journal of each task, up to where that is: no step and no actor is started, but other code of it runs. You see the word
 at which it differs, with both sides. Nothing is written.
 
-  --since REVISION  compare with the module at a revision of git, in a worktree that has the node_modules of today
+  --since REVISION  compare with the module at a revision of git, in a folder that has the node_modules of today
   --db FILE|URL     compare the open tasks of a file or database of taskchart serve --db
   -o FORMAT         text (the default), json, markdown (for a comment on a pull request), mermaid, or svg (needs elkjs): the chart
                     with what is new, gone and changed
@@ -155,16 +161,16 @@ async function ofTwo(positionals: readonly string[], io: Io): Promise<AgentDiff>
 
 async function ofRevision(positionals: readonly string[], revision: string, io: Io): Promise<AgentDiff> {
   const [file] = readPositionals(positionals, ['AGENT.ts|js'])
-  const now = await sideOf(file, io)
-  return withWorktree(now.path, revision, io.signal, async ({ path, commit }) => {
-    const diff = diffAgents(await sideOf(path, io), now)
+  const now = await loadUnlessStopped(file, io)
+  return withRevision(now.path, revision, io.signal, async ({ path, commit }) => {
+    const diff = diffAgents(await sideOf(path, io), moduleSide(now))
     const note = `${file} at ${revision} (${commit.slice(0, 10)}) with the node_modules of today`
     return { ...diff, compared: [note, ...diff.compared] }
   })
 }
 
-async function sideOf(file: string, io: Io) {
-  return { agent: (await loadUnlessStopped(file, io)).agent, path: resolve(io.cwd, file) }
+async function sideOf(file: string, io: Io): Promise<AgentSide> {
+  return moduleSide(await loadUnlessStopped(file, io))
 }
 
 function chosenOf(diff: AgentDiff, chart: string | undefined): AgentDiff {

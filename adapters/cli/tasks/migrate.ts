@@ -8,13 +8,13 @@ import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../run
 import { parseOutline, tryRestore, type TriedRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
-import { type AgentSide, diffOutlines } from '../../testing/diff/agent-diff.ts'
+import { type AgentSide, diffOutlines, moduleSide } from '../../testing/diff/agent-diff.ts'
+import { statePaths } from '../../testing/diff/verdict-words.ts'
 import type { ChangeVerdict, ConfigurationVerdict } from '../../testing/diff/verdicts.ts'
 import { OUTPUT_OPTIONS, type OutputForm, readArguments, readOutput } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
-import { statePaths } from '../test/prove.ts'
 import { jsonLine, oneLine, type Style, styleText } from '../text/terminal.ts'
 
 const OPTIONS = {
@@ -80,7 +80,7 @@ export async function tryMigrations(args: readonly string[], io: Io): Promise<nu
     for (const scope of scopes)
       for (const state of OPEN_STATES) open += (await store.listTasks(scope, { state, limit: 1 })).total
     const printer = new Printer(io, form)
-    const trial = new Trial(store, module)
+    const trial = new Trial(store, moduleSide(module))
     const stride = strideOf(open, sample)
     let n = 0
     for (const scope of scopes)

@@ -1,6 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { mermaidIds, mermaidText } from '../../drawing/mermaid.ts'
 import type { ShownProof, ShownVerdict } from '../../inspector/test-result.ts'
+import { statePaths } from '../../testing/diff/verdict-words.ts'
 import { guardsText } from '../../testing/proof/open-guards.ts'
 import { MODEL_BEGINS } from '../../testing/proof/promela.ts'
 import type { Proof, Verdict, Walk, WalkStep } from '../../testing/proof/prove.ts'
@@ -289,17 +290,4 @@ export function walkTests(refuted: readonly Refuted[], module: string, hasCases:
 /** A text as source code. */
 function quoted(text: string): string {
   return /['\\]/.test(text) ? JSON.stringify(text) : `'${text}'`
-}
-
-/** A state value as paths: `order.paying`, and several for parallel states. */
-export function statePaths(value: unknown): string {
-  return typeof value === 'string' ? value : pathsIn(Object(value)).join(' and ')
-}
-
-function pathsIn(value: Readonly<Record<string, unknown>>): string[] {
-  return Object.entries(value).flatMap(([key, inner]) => {
-    if (typeof inner === 'string') return [`${key}.${inner}`]
-    const below = pathsIn(Object(inner))
-    return below.length === 0 ? [key] : below.map(path => `${key}.${path}`)
-  })
 }

@@ -4,11 +4,13 @@ import {
   type AgentOutline,
   CODE_OPTIONS,
   type ChartParts,
+  type LocalModules,
   type ModuleDigests,
   type ModuleReads,
   agentOutline,
   type Names,
   namesSince,
+  outlineForVersion,
   partsOf,
   PLAIN_OPTIONS,
   type WorkOutline
@@ -25,11 +27,16 @@ import {
   verdictsOn
 } from './verdicts.ts'
 
-/** One side of a comparison: an agent, and the path of its module. */
+/** One side of a comparison: an agent, and its local modules, which are not seen without `modules`. */
 export interface AgentSide {
   readonly agent: Agent
-  /** Absolute. */
-  readonly path: string
+  /** Reads the source files of the agent. */
+  readonly modules?: (() => LocalModules) | undefined
+}
+
+/** The agent of a module as a side of a comparison. `path`: that of the module, absolute. */
+export function moduleSide({ agent, path }: { readonly agent: Agent; readonly path: string }): AgentSide {
+  return { agent, modules: () => readLocalModules(path) }
 }
 
 /** Two charts of agents, compared. */
@@ -58,24 +65,27 @@ export interface AgentDiff {
 
 /** Compares two agents. Reads the source files of their modules. */
 export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
-  return diffOutlines(agentOutline(before.agent, readLocalModules(before.path)), after)
+  return diffOutlines(agentOutline(before.agent, before.modules?.()), after)
 }
 
-/** Compares an agent as it was with one of a module. Reads the source files of that. */
-export function diffOutlines(before: AgentOutline, { agent, path }: AgentSide): AgentDiff {
-  const modules = readLocalModules(path)
+/**
+ * Compares an agent as it was with one now. Reads the source files of that. `most`: the maximum number of configurations
+ * of a chart that are followed.
+ */
+export function diffOutlines(before: AgentOutline, { agent, ...side }: AgentSide, most?: number): AgentDiff {
+  const modules = side.modules?.()
   const now = agentOutline(agent, modules)
   const kept = before.version === agent.version ? undefined : agent.earlier?.[before.version]
   // Tasks of a version that `earlier` names go on with its work, and as that version.
-  const after = kept ? agentOutline({ ...agent, ...kept, version: before.version } as Agent, modules) : now
-  const changedModules = before.modules ? moduleChanges(before.modules, now.modules as ModuleDigests) : []
+  const after = kept ? outlineForVersion(agent, before.version, modules) : now
+  const changedModules = before.modules && now.modules ? moduleChanges(before.modules, now.modules) : []
   const around = surroundingsOf(before, after, changedModules)
   const changes = [...optionChanges(before, now), ...changedModules]
   const shared = {
     versions: { before: before.version, after: agent.version },
     compared: [
       'the charts, and the text of their code without types and layout',
-      ...(before.modules
+      ...(before.modules && modules
         ? [
             `what that code reads at the top of ${modules.charts.join(', ')}`,
             modules.others.size === 0
@@ -87,7 +97,8 @@ export function diffOutlines(before: AgentOutline, { agent, path }: AgentSide): 
     ],
     notSeen: [
       ...(before.modules ? [] : ['local modules, since the process that stored the definition did not know them']),
-      packagesText([...(before.modules?.packages ?? []), ...modules.packages]),
+      ...(modules ? [] : ['local modules, since this process does not know the file of the agent']),
+      packagesText([...(before.modules?.packages ?? []), ...(modules?.packages ?? [])]),
       'values that functions close over',
       'the environment'
     ],
@@ -96,16 +107,12 @@ export function diffOutlines(before: AgentOutline, { agent, path }: AgentSide): 
   if (before.work.kind === 'chart' && after.work.kind === 'chart') {
     const names = kept || around.isSameVersion ? undefined : namesSince(before.version, agent)
     const others = after.work.children
-    const work = chartDiff(
-      'work',
-      before.work.chart,
-      after.work.chart,
-      around,
-      names && { names, reads: modules.readsOf }
-    )
+    const follow = { around, most }
+    const renaming = names && { names, reads: modules?.readsOf }
+    const work = chartDiff('work', before.work.chart, after.work.chart, follow, renaming)
     const children = Array.from(before.work.children).flatMap(([name, parts]) => {
       const other = others.get(names?.sourceOf(name) ?? name)
-      return other ? [chartDiff(`child:${name}`, parts, other, around)] : []
+      return other ? [chartDiff(`child:${name}`, parts, other, follow)] : []
     })
     return { ...shared, charts: [work, ...children] }
   }
@@ -119,7 +126,7 @@ function packagesText(names: readonly string[]): string {
 /** The new names of a chart, and how its modules are read. */
 interface Renaming {
   readonly names: Names
-  readonly reads: ModuleReads
+  readonly reads: ModuleReads | undefined
 }
 
 /** Compares two charts. With new names it is compared part by part as the old one named them. */
@@ -127,7 +134,7 @@ function chartDiff(
   chart: string,
   before: ChartParts,
   after: ChartParts,
-  around: Surroundings,
+  { around, most }: { readonly around: Surroundings; readonly most: number | undefined },
   renaming?: Renaming
 ): ChartDiff {
   const machine = after.machine as AnyStateMachine
@@ -137,7 +144,7 @@ function chartDiff(
     before: before.chart,
     after: after.chart,
     ...chartChanges(before, after, renaming?.names),
-    configurations: verdictsOn(before, named, { ...around, names: renaming?.names })
+    configurations: verdictsOn(before, named, { ...around, names: renaming?.names }, most)
   }
 }
 

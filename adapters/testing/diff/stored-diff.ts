@@ -1,6 +1,6 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { definitionOfSnapshot, versionOfSnapshot } from '../../../runtime/store/rows.ts'
-import type { ContextKey } from '../../../runtime/store/store.ts'
+import type { ContextKey, Store } from '../../../runtime/store/store.ts'
 import {
   dryRunRestore,
   parseOutline,
@@ -8,16 +8,15 @@ import {
   replayTask,
   type RestoreOutlook,
   type SavedTask,
-  type TaskReplay
+  type TaskReplay,
+  type WorkStore
 } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { OpenTask, StoreReader } from '../../rows/store-reader.ts'
 import { differenceText } from '../histories/replay-histories.ts'
 import { type AgentDiff, type AgentSide, diffOutlines } from './agent-diff.ts'
-import type { ChangeVerdict, ConfigurationVerdict } from './verdicts.ts'
-
-/** What a stored task does with the new code. `not compared`: it is restored, but what stored it is not known. */
-export type StoredVerdict = ChangeVerdict | 'not compared'
+import { detailsOf } from './verdict-words.ts'
+import type { ConfigurationVerdict, StoredVerdict } from './verdicts.ts'
 
 /** The verdict on one stored task. */
 export interface TaskVerdict extends ContextKey {
@@ -37,6 +36,14 @@ export interface TaskVerdict extends ContextKey {
   readonly word?: number
   readonly before?: string
   readonly after?: string
+}
+
+/** The verdict on one stored task, with the comparison behind it. */
+export interface JudgedTask extends TaskVerdict {
+  /** All that is said of it, as clauses: reasons, endings, and both ways of guards. */
+  readonly details: readonly string[]
+  /** Missing if its definition is not known. */
+  readonly diff?: AgentDiff
 }
 
 /** Stored tasks that are in one configuration, or at one word, and have one verdict. */
@@ -106,7 +113,7 @@ export async function diffStored(
   after: AgentSide,
   { signal, onTask }: StoredDiffOptions
 ): Promise<StoredDiff> {
-  const comparison = new Comparison(reader, after)
+  const comparison = new StoredComparison(reader, after)
   let next: string | undefined = ''
   while (next !== undefined) {
     const page = await reader.openTasks(PORTION, next)
@@ -141,24 +148,57 @@ type Judged = Omit<StoredGroup, 'tasks' | 'ids'> & {
 
 const NO_ENDINGS = { added: [], removed: [] } as const
 
-class Comparison {
-  readonly #reader: StoreReader
+/** The reads of a comparison. */
+type ComparedStore = WorkStore & Pick<Store, 'loadContext' | 'readSnapshot' | 'readDefinition'>
+
+/** How a comparison follows code. */
+interface ComparisonLimits {
+  /** The maximum number of configurations of a chart that are followed. */
+  readonly most?: number
+  /** Whether functions and generators run with the journals of tasks. Default true. */
+  readonly replays?: boolean
+}
+
+/** Compares stored tasks, and the definitions that stored them, with an agent. Each definition is compared once. */
+export class StoredComparison {
+  readonly #reader: ComparedStore
   readonly #after: AgentSide
+  readonly #limits: ComparisonLimits
   readonly #found = new Map<string, Found>()
   readonly #restores = new Map<string, RestoreOutlook>()
 
-  constructor(reader: StoreReader, after: AgentSide) {
+  constructor(reader: ComparedStore, after: AgentSide, limits: ComparisonLimits = {}) {
     this.#reader = reader
     this.#after = after
+    this.#limits = limits
   }
 
+  /** The verdict on a task, which is counted. */
   async add(task: OpenTask): Promise<TaskVerdict> {
-    const { snapshot = '', taskId, state, tenant, principal, contextId } = task
-    const found = await this.#definitionOf(snapshot)
+    const found = await this.#definitionOf(task.snapshot ?? '')
     const judged = await this.#judge(task, found)
+    count(found, judged, task.taskId)
+    return this.#verdictOf(task, found, judged)
+  }
+
+  /** The verdict on a task with all that is said of it, and the comparison of the definition that stored it. */
+  async judge(task: OpenTask): Promise<JudgedTask> {
+    const found = await this.#definitionOf(task.snapshot ?? '')
+    const judged = await this.#judge(task, found)
+    const details = detailsOf(judged)
+    return { ...this.#verdictOf(task, found, judged), details, ...(found.diff && { diff: found.diff }) }
+  }
+
+  /** The comparison of a definition, or why it is not compared; a sentence. */
+  async definition(digest: string, version: string): Promise<Pick<DefinitionDiff, 'diff' | 'problem'>> {
+    const { diff, problem } = await this.#definition(digest, version)
+    return { ...(diff && { diff }), ...(problem !== undefined && { problem }) }
+  }
+
+  #verdictOf(task: OpenTask, found: Found, judged: Judged): TaskVerdict {
+    const { taskId, state, tenant, principal, contextId } = task
     const { verdict, depends, isMigrated, state: configuration, word, before, after } = judged
     const reasons = [...judged.reasons, ...depends.map(({ says }) => `depends on ${says}`)]
-    count(found, judged, taskId)
     return {
       tenant,
       principal,
@@ -193,8 +233,11 @@ class Comparison {
     return { version: this.#after.agent.version, tasks, definitions }
   }
 
-  async #definitionOf(snapshot: string): Promise<Found> {
-    const [digest, version] = [definitionOfSnapshot(snapshot), versionOfSnapshot(snapshot)]
+  #definitionOf(snapshot: string): Promise<Found> {
+    return this.#definition(definitionOfSnapshot(snapshot), versionOfSnapshot(snapshot))
+  }
+
+  async #definition(digest: string | undefined, version: string): Promise<Found> {
     const name = JSON.stringify([digest ?? '', version])
     const known = this.#found.get(name)
     if (known) return known
@@ -206,10 +249,10 @@ class Comparison {
   async #compared(digest: string | undefined): Promise<Pick<Found, 'diff' | 'problem' | 'verdicts'>> {
     const verdicts = new Map()
     if (digest === undefined) return { verdicts, problem: 'Their definition was not stored: they are older than that.' }
-    const text = await this.#reader.readDefinition(digest)
+    const text = await this.#reader.readDefinition?.(digest)
     if (text === undefined) return { verdicts, problem: `Their definition ${digest} is not in the store.` }
     try {
-      const diff = diffOutlines(parseOutline(text), this.#after)
+      const diff = diffOutlines(parseOutline(text), this.#after, this.#limits.most)
       for (const { chart, configurations } of diff.charts)
         verdicts.set(chart, new Map(configurations.map(one => [placeKey(one.state, one.history), one])))
       return { verdicts, diff }
@@ -258,6 +301,11 @@ class Comparison {
 
   async #judgeFunction(task: OpenTask, { diff }: Found): Promise<Judged> {
     if (diff?.work?.verdict === 'same') return judged('a function', 'same', [])
+    if (this.#limits.replays === false)
+      return judged('a function', diff ? 'depends' : 'not compared', [
+        'a function runs again from its start with its journal',
+        'taskchart diff --db says whether it comes to where it is'
+      ])
     const replay = await this.#replay(task)
     if (!replay) return judged('a function', 'same', ['it has ended meanwhile'])
     const { outcome, difference, consequence } = replay

@@ -249,37 +249,44 @@ function repository(t: Test) {
   git('init', '-q')
   git('add', '-A')
   git('commit', '-qm', 'first')
-  writeFileSync(join(folder, '.git', 'hooks', 'post-checkout'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
-  return { folder, git }
+  for (const hook of ['post-checkout', 'post-index-change'])
+    writeFileSync(join(folder, '.git', 'hooks', hook), `#!/bin/sh\ntouch "$GIT_DIR/${hook}-ran"\nexit 1\n`, {
+      mode: 0o755
+    })
+  return folder
 }
 
-const worktrees = () => readdirSync(tmpdir()).filter(name => name.startsWith('taskchart-diff-'))
+const folders = () => readdirSync(tmpdir()).filter(name => name.startsWith('taskchart-diff-'))
 
-await t.test('a revision of git is compared in a worktree, which is gone afterwards', async t => {
-  const { folder, git } = repository(t)
-  const before = worktrees()
-  writeFileSync(join(folder, 'agents', 'agent.js'), agent().replace('> 18', '> 21'))
-  const { code, stdout } = await runCommand(['diff', 'agents/agent.js', '--since', 'HEAD'], { cwd: folder })
-  t.equal(code, 11)
-  t.match(
-    stdout,
-    /^Version 1 before, 1 now\ncompared {2}agents\/agent.js at HEAD \([0-9a-f]{10}\) with the node_modules of today\n/
-  )
-  t.match(stdout, /depends on the guard isOld/)
-  t.equal(git('worktree', 'list').trim().split('\n').length, 1)
-  t.strictSame(worktrees(), before)
-  t.match(await runCommand(['diff', 'agents/agent.js', '--since', 'nope'], { cwd: folder }), {
-    code: 1,
-    stderr: /git knows no revision nope/
-  })
-  t.match(await runCommand(['diff', 'agents/agent.js', '--since', '--all'], { cwd: folder }), { code: 2 })
-  writeFileSync(join(folder, 'agents', 'late.js'), agent())
-  t.match(await runCommand(['diff', 'agents/late.js', '--since', 'HEAD'], { cwd: folder }), {
-    code: 1,
-    stderr: /agents\/late.js did not exist at HEAD/
-  })
-  t.strictSame(worktrees(), before)
-})
+await t.test(
+  'a revision of git is compared in a folder that is gone afterwards, and that the repository does not know',
+  async t => {
+    const folder = repository(t)
+    const before = folders()
+    const repositoryBefore = readdirSync(join(folder, '.git'))
+    writeFileSync(join(folder, 'agents', 'agent.js'), agent().replace('> 18', '> 21'))
+    const { code, stdout } = await runCommand(['diff', 'agents/agent.js', '--since', 'HEAD'], { cwd: folder })
+    t.equal(code, 11)
+    t.match(
+      stdout,
+      /^Version 1 before, 1 now\ncompared {2}agents\/agent.js at HEAD \([0-9a-f]{10}\) with the node_modules of today\n/
+    )
+    t.match(stdout, /depends on the guard isOld/)
+    t.strictSame(folders(), before)
+    t.match(await runCommand(['diff', 'agents/agent.js', '--since', 'nope'], { cwd: folder }), {
+      code: 1,
+      stderr: /git knows no revision nope/
+    })
+    t.match(await runCommand(['diff', 'agents/agent.js', '--since', '--all'], { cwd: folder }), { code: 2 })
+    writeFileSync(join(folder, 'agents', 'late.js'), agent())
+    t.match(await runCommand(['diff', 'agents/late.js', '--since', 'HEAD'], { cwd: folder }), {
+      code: 1,
+      stderr: /agents\/late.js did not exist at HEAD/
+    })
+    t.strictSame(folders(), before)
+    t.strictSame(readdirSync(join(folder, '.git')), repositoryBefore)
+  }
+)
 
 await t.test('outside a repository, --since says so', async t => {
   const outside = t.testdir({ 'agent.js': agent() })

@@ -286,6 +286,7 @@ await t.test('a slow page', async t => {
       authorize: async () => {},
       transitionCounts: undefined,
       draw: async (chart, collapsed) => `${chart} without ${collapsed.join()}`,
+      compare: async () => undefined,
       nodes: undefined,
       test: () => {},
       prove: () => {}

@@ -4,6 +4,7 @@ import { onMessageEvent } from '../../../../runtime/primitives/event-loop.ts'
 import { BackOff } from '../../../client/retries/transport-state.ts'
 import type {
   Authorized,
+  ComparedTask,
   DrawnChart,
   FromHub,
   FromPage,
@@ -50,6 +51,9 @@ export const heat = signal<HeatAnswer | undefined>(undefined)
 
 /** The last drawing of a chart with collapsed states. */
 export const drawnChart = signal<DrawnChart | undefined>(undefined)
+
+/** How a task goes on that was opened with another definition of the agent, as of the last answer. */
+export const compared = signal<ComparedTask | undefined>(undefined)
 
 /** The nodes of the cluster, as of the last answer. */
 export const nodes = signal<Nodes | undefined>(undefined)
@@ -161,6 +165,9 @@ function take(frame: FromHub): void {
     case 'drawn':
       drawnChart.value = frame
       return
+    case 'compared':
+      compared.value = frame
+      return
     case 'nodes':
       nodes.value = frame
       return
@@ -202,6 +209,7 @@ function greet(frame: Hello): void {
     example.value = undefined
     heat.value = undefined
     drawnChart.value = undefined
+    compared.value = undefined
     nodes.value = undefined
   }
   watch(contextId.peek(), frame.instance)

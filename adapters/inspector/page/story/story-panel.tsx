@@ -3,6 +3,7 @@ import { isTerminal } from '../../../../machines/protocol/states.ts'
 import { EXAMPLE_ID } from '../../feed.ts'
 import { partsText } from '../../story/chart-path.ts'
 import { shownTaskId } from '../agent/task-log.ts'
+import { ChangedLine } from '../chart/chart-panel.tsx'
 import { hello } from '../feed/feed.ts'
 import { nowMs } from '../page.ts'
 import { StateBadge } from '../parts.tsx'
@@ -34,6 +35,7 @@ export function StoryPanel() {
           </button>
         </div>
       </div>
+      <ChangedLine />
       <div class="story-halves">
         <div class="story-talk">
           <TalkPanel />

@@ -7,11 +7,13 @@ import {
   type AgentDiff,
   type AgentSide,
   diffAgents,
-  diffOutlines
+  diffOutlines,
+  moduleSide
 } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import type { OpenTask, StoreReader } from '../../../../adapters/rows/store-reader.ts'
-import { diffStored, type StoredVerdict } from '../../../../adapters/testing/diff/stored-diff.ts'
+import { diffStored } from '../../../../adapters/testing/diff/stored-diff.ts'
+import type { StoredVerdict } from '../../../../adapters/testing/diff/verdicts.ts'
 import type { ConfigurationVerdict } from '../../../../adapters/testing/diff/verdicts.ts'
 import { isTerminal } from '../../../../machines/protocol/states.ts'
 import { agentOutline, outlineText, parseOutline } from '../../../../runtime/definitions/agent-outline.ts'
@@ -43,7 +45,7 @@ async function edited(
   const path = join(t.testdir({ [`edit-${(folders += 1)}`]: { 'price.mjs': price } }), `edit-${folders}`, 'agent.mjs')
   writeFileSync(path, text)
   const { default: agent } = (await import(pathToFileURL(path).href)) as { default: Agent }
-  return { agent, path }
+  return { path, ...moduleSide({ agent, path }) }
 }
 
 /** Makes a move of the client, of time or of the payment; gives what the client sees then. */

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import type { AnyStateMachine } from 'xstate'
 import { storedDiffText } from '../../../../adapters/cli/diff/diff-text.ts'
 import type { OpenTask, StoreReader } from '../../../../adapters/rows/store-reader.ts'
+import { moduleSide } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { diffStored, type TaskVerdict } from '../../../../adapters/testing/diff/stored-diff.ts'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { agentOutline, outlineText } from '../../../../runtime/definitions/agent-outline.ts'
@@ -113,11 +114,10 @@ async function verdictsOn(
   }
   const path = join(t.testdir({ 'agent.mjs': '' }), 'agent.mjs')
   const verdicts: TaskVerdict[] = []
-  const diff = await diffStored(
-    reader,
-    { agent: now, path },
-    { signal: new AbortController().signal, onTask: verdict => void verdicts.push(verdict) }
-  )
+  const diff = await diffStored(reader, moduleSide({ agent: now, path }), {
+    signal: new AbortController().signal,
+    onTask: verdict => void verdicts.push(verdict)
+  })
   return { diff, verdicts, brief: verdicts.map(({ verdict, reasons }) => [verdict, ...reasons].join('; ')) }
 }
 
@@ -286,7 +286,7 @@ async function verdictOn(store: Store, task: OpenTask, work: WorkFunction | Work
   }
   const agent = defineAgent({ card: { name: 'Test' }, work })
   const onTask = (verdict: TaskVerdict) => void verdicts.push(verdict)
-  await diffStored(reader as never, { agent, path: '/agent.ts' }, { signal: new AbortController().signal, onTask })
+  await diffStored(reader as never, { agent }, { signal: new AbortController().signal, onTask })
   return verdicts[0] as TaskVerdict
 }
 

@@ -13,7 +13,7 @@ import {
   type AnyStateMachine
 } from 'xstate'
 import { z } from 'zod'
-import { diffAgents } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { diffAgents, moduleSide } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { chartChanges } from '../../../../adapters/testing/diff/chart-changes.ts'
 import { namesSince, partsOf } from '../../../../runtime/work-port.ts'
 import { type Surroundings, verdictsOn } from '../../../../adapters/testing/diff/verdicts.ts'
@@ -436,7 +436,7 @@ await t.test('agents are compared with their options and local modules', async t
     two: { 'agent.jsx': "import './price.js'\n<p>it's</p>", 'price.js': 'export default 2' },
     three: { 'agent.jsx': "import './price.js'\n<p>it's</p>" }
   })
-  const side = (place: string, given = agent()) => ({ agent: given, path: join(folder, place, 'agent.jsx') })
+  const side = (place: string, given = agent()) => moduleSide({ agent: given, path: join(folder, place, 'agent.jsx') })
   const same = diffAgents(side('one'), side('one'))
   t.match([same.notSeen[0], same.charts[0]?.configurations], ['packages', [{ verdict: 'same' }]])
   t.match(diffAgents(side('one'), side('two')), {
@@ -496,10 +496,11 @@ await t.test('what an agent has renamed is compared under its new name', async t
   const folder = t.testdir({ 'agent.mjs': '' })
   const never = fromPromise(async () => 1)
   const inner = chart({ x: { on: { GO: 'y' } }, y: END })
-  const sideOf = (work: AnyStateMachine, version: string, more: object = {}) => ({
-    agent: defineAgent({ card: { name: 'A' }, version, work, ...more }),
-    path: join(folder, 'agent.mjs')
-  })
+  const sideOf = (work: AnyStateMachine, version: string, more: object = {}) =>
+    moduleSide({
+      agent: defineAgent({ card: { name: 'A' }, version, work, ...more }),
+      path: join(folder, 'agent.mjs')
+    })
   const before = chart(
     { a: { invoke: { src: 'one', id: 'child' }, on: { GO: 'b' } }, b: { invoke: { src: 'two' }, onDone: 'c' }, c: END },
     {},
