@@ -129,8 +129,10 @@ export function startOf(field: Field, given?: unknown): FieldDraft {
   }
 }
 
-/** The schemas of a union of at least one. */
-function unionOf({ anyOf, oneOf }: Schema): readonly Schema[] | undefined {
+/** The schemas of a union of at least one, or of the types of a schema that has several. */
+function unionOf(schema: Schema): readonly Schema[] | undefined {
+  const { anyOf, oneOf, type } = schema
+  if (Array.isArray(type) && type.length > 0) return type.map(one => ({ ...schema, type: one as unknown }))
   const union: unknown = Array.isArray(anyOf) ? anyOf : oneOf
   return Array.isArray(union) && union.length > 0 && union.every(one => isObject(one)) ? union : undefined
 }

@@ -76,6 +76,7 @@ export const chosenSteps = computed(() => {
 /** The path of a choice up to the shown generation, of its recorded steps or of given ones. */
 export function pathOfChoice(one: ChartChoice | undefined, steps = one ? recordedOf(one) : []): ChartPath {
   void contextChanges.value
+  // The author's chart of a negotiation is no actor: its states are those of the offer that stands.
   if (one?.chart.id === 'respond') return chartPathOf([], contexts.get(contextId.value ?? '')?.offer?.states ?? [])
   const now = isNewest.value && one?.actor && one.actor.states.length > 0 ? one.actor.states : undefined
   return chartPathOf(stepsUntilThen(steps), now)
@@ -373,6 +374,7 @@ const LAST_STOPS = 12
 function Trail() {
   const { stops } = path.value
   const { chart, actor } = choice.value ?? {}
+  if (chart?.id === 'respond' && path.value.active.length > 0) return null
   if (stops.length === 0)
     return (
       <span class="quiet">

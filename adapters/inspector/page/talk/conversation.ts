@@ -6,7 +6,7 @@ import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { WatchedMessage } from '../../feed.ts'
 import { moveOf } from '../../story/moments.ts'
 import { lastGeneration, logs, shownTaskId, taskAt, type TaskLog } from '../agent/task-log.ts'
-import { talk } from '../feed/known.ts'
+import { contextChanges, contexts, talk } from '../feed/known.ts'
 import { contextId } from '../selection.ts'
 import { generation, isNewest } from '../time-bar.tsx'
 import { type Spoken, spoken } from './sending.ts'
@@ -58,8 +58,15 @@ export const talkItems = computed(() => {
   return talkItemsOf({ logs: logs.value, talk: talk.value, spoken: here, until })
 })
 
-/** The offer that stands in the chosen context by its conversation alone. */
+/** The last offer of the chosen context that was neither declined nor followed by a task. */
 export const lastOffer = computed(() => lastOfferIn(talkItems.value))
+
+/** The id of the offer that stands in the chosen context: by the hub, or if it does not know, by the conversation. */
+export const standingOfferId = computed(() => {
+  void contextChanges.value
+  const row = contexts.get(contextId.value ?? '')
+  return row ? row.offer?.offerId : lastOffer.value?.offerId
+})
 
 /** The conversation of a context: everything that was said and done in it, oldest first. */
 export function talkItemsOf({ logs, talk, spoken, until }: TalkSources): TalkItem[] {
@@ -242,7 +249,6 @@ function artifactOf(log: TaskLog, artifactId: string): Artifact | undefined {
   return known.get(artifactId)
 }
 
-/** The last offer that was neither declined nor followed by a task. */
 function lastOfferIn(items: readonly TalkItem[]): Offer | undefined {
   let standing: Offer | undefined
   for (const item of items) {

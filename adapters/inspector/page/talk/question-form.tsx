@@ -1,6 +1,6 @@
 import { h } from 'preact'
 import { useId, useMemo, useState } from 'preact/hooks'
-import type { TaskStatus } from '../../../../machines/protocol/objects.ts'
+import type { Message, TaskStatus } from '../../../../machines/protocol/objects.ts'
 import { answerSchemaOf } from '../../../client/messages.ts'
 import {
   draftIn,
@@ -37,6 +37,7 @@ export function Question({
   const isOutOfBand = state === 'TASK_STATE_AUTH_REQUIRED'
   const schema = useMemo(() => answerSchemaOf(message), [message])
   const choices = useMemo(() => choicesIn(message), [message])
+  const isWords = isAnsweredInWords(message)
   const shown = message && { ...message, parts: message.parts.filter(part => !choices.includes(part)) }
   return (
     <section
@@ -64,12 +65,11 @@ export function Question({
         </div>
       )}
       {choices.length > 0 && !isOpen && <p class="quiet">{`Choices: ${choices.map(choiceLabel).join(', ')}`}</p>}
-      {isOpen && (schema || isOutOfBand) && (
+      {isOpen && (isOutOfBand || (schema && !isWords)) && (
         <AnswerForm taskId={taskId} question={message} schema={schema} isOutOfBand={isOutOfBand} />
       )}
-      {isOpen && !schema && !isOutOfBand && (
-        <p class="quiet">{choices.length > 0 ? 'Choose one, or answer in words below.' : 'Write your answer below.'}</p>
-      )}
+      {isOpen && !isOutOfBand && isWords && <p class="quiet">Write your answer below.</p>}
+      {isOpen && !isOutOfBand && choices.length > 0 && <p class="quiet">Choose one, or answer in words below.</p>}
     </section>
   )
 }
@@ -124,6 +124,7 @@ function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) 
         change={setDraft}
         title={field.kind === 'object' ? '' : isOutOfBand ? 'Credential' : 'Your answer'}
         description={description}
+        isRequired={!isOutOfBand}
       />
       {schema && field.kind === 'json' && (
         <details>
@@ -139,6 +140,16 @@ function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) 
       </button>
     </form>
   )
+}
+
+/** Whether a question wants plain text, which the composer has: it has no form of its own then. */
+export function isAnsweredInWords(question: Message | undefined): boolean {
+  const schema = answerSchemaOf(question)
+  if (!schema) return choicesIn(question).length === 0
+  const field = fieldOf(schema)
+  const { kind, ...limits } = field
+  const isPlain = kind === 'text' && Object.keys(limits).length === 1 && field.input === 'text'
+  return isPlain && schema.description === undefined && schema.default === undefined
 }
 
 /** A field of a form, and the handler of its changes. */

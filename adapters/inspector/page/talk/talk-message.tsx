@@ -9,11 +9,10 @@ import { choiceLabel, choicesIn, isNegotiating, moveOf, moveWords } from '../../
 import { FieldsView, titlesIn } from '../content/data-view.tsx'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { contextChanges, contexts } from '../feed/known.ts'
 import { nowMs } from '../page.ts'
 import { contextId } from '../selection.ts'
 import { leftText } from '../wording.ts'
-import type { TalkItem } from './conversation.ts'
+import { standingOfferId, type TalkItem } from './conversation.ts'
 import { SchemaField } from './question-form.tsx'
 import { isSending, sendParts } from './sending.ts'
 
@@ -24,15 +23,7 @@ export interface Answers {
 }
 
 /** A message of the conversation, with its offer as a card and its move in words. */
-export function TalkMessage({
-  message,
-  standsHere,
-  answers
-}: {
-  readonly message: Message
-  readonly standsHere: string | undefined
-  readonly answers: Answers
-}) {
+export function TalkMessage({ message, answers }: { readonly message: Message; readonly answers: Answers }) {
   const offer = message.role === 'ROLE_AGENT' ? offerIn(message) : undefined
   const move = message.role === 'ROLE_USER' ? moveOf(message) : undefined
   const parts =
@@ -43,7 +34,7 @@ export function TalkMessage({
     <>
       {parts.length > 0 && <MessageView message={{ ...message, parts }} />}
       {move && <MoveView move={move} />}
-      {offer && <OfferCard offer={offer} standsHere={standsHere} answer={answers.offers.get(offer.offerId)} />}
+      {offer && <OfferCard offer={offer} answer={answers.offers.get(offer.offerId)} />}
     </>
   )
 }
@@ -83,13 +74,6 @@ export function answersIn(items: readonly TalkItem[]): Answers {
   return { offers, choices }
 }
 
-/** The id of the offer that stands in the chosen context, by the hub; `undefined` if it knows none. */
-const standing = computed(() => {
-  void contextChanges.value
-  const row = contextId.value === undefined ? undefined : contexts.get(contextId.value)
-  return row && { offerId: row.offer?.offerId }
-})
-
 const titles = computed(() => titlesIn(hello.value?.agent.terms))
 
 /** The offer whose counter-offer is being written. */
@@ -100,22 +84,11 @@ function Terms({ terms }: { readonly terms: Readonly<Record<string, unknown>> })
   return <FieldsView fields={terms} titles={titles.value} />
 }
 
-/**
- * An offer: its terms, how long it stands, and its answers. `standsHere`: the offer that stands by the conversation
- * alone.
- */
-function OfferCard({
-  offer,
-  standsHere,
-  answer
-}: {
-  readonly offer: Offer
-  readonly standsHere: string | undefined
-  readonly answer: string | undefined
-}) {
+/** An offer: its terms, how long it stands, and its answers. */
+function OfferCard({ offer, answer }: { readonly offer: Offer; readonly answer: string | undefined }) {
   const { offerId, terms, expiresAt, round } = offer
   const leftMs = Date.parse(expiresAt) - nowMs.value
-  const isStanding = (standing.value ? standing.value.offerId : standsHere) === offerId && answer === undefined
+  const isStanding = standingOfferId.value === offerId && answer === undefined
   const isOpen = isStanding && leftMs > 0
   const say = (part: Part) => sendParts([part], { contextId: contextId.peek() })
   return (

@@ -2,17 +2,15 @@ import { computed, signal } from '@preact/signals'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Message } from '../../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../../machines/protocol/states.ts'
-import { answerSchemaOf } from '../../../client/messages.ts'
 import { EXAMPLE_ID } from '../../feed.ts'
-import { choicesIn } from '../../story/moments.ts'
 import { lastGeneration, logs, shownTaskId, taskAt } from '../agent/task-log.ts'
 import { ArtifactView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
 import { TaskError } from '../parts.tsx'
 import { contextId, taskId } from '../selection.ts'
 import { Composer, type ComposerProps, type Target } from './composer.tsx'
-import { lastOffer, talkItems, type TalkItem } from './conversation.ts'
-import { Question } from './question-form.tsx'
+import { standingOfferId, talkItems, type TalkItem } from './conversation.ts'
+import { isAnsweredInWords, Question } from './question-form.tsx'
 import { RunLine } from './run-line.tsx'
 import { authorizeError, sendParts } from './sending.ts'
 import { answersIn, TalkMessage, type Answers } from './talk-message.tsx'
@@ -44,13 +42,7 @@ export function TalkPanel() {
         <div ref={content} class="talk">
           {talkItems.value.length === 0 && errors.value.length === 0 && <Beginning />}
           {talkItems.value.map(item => (
-            <ItemView
-              key={item.key}
-              item={item}
-              standsHere={lastOffer.value?.offerId}
-              answers={answers.value}
-              chosen={taskId.value}
-            />
+            <ItemView key={item.key} item={item} answers={answers.value} chosen={taskId.value} />
           ))}
           {errors.value.map(({ id, error }) => (
             <p key={id} class="wrong" role="alert">
@@ -76,15 +68,14 @@ export function TalkPanel() {
 
 interface ItemProps {
   readonly item: TalkItem
-  readonly standsHere: string | undefined
   readonly answers: Answers
   readonly chosen: string | undefined
 }
 
-function ItemView({ item, standsHere, answers, chosen }: ItemProps) {
+function ItemView({ item, answers, chosen }: ItemProps) {
   switch (item.kind) {
     case 'message':
-      return <TalkMessage message={item.message} standsHere={standsHere} answers={answers} />
+      return <TalkMessage message={item.message} answers={answers} />
     case 'run':
       return (
         <>
@@ -123,7 +114,7 @@ function targetsNow(): ComposerProps {
     targets.push({
       name: 'context',
       label: 'In this conversation',
-      hint: lastOffer.value
+      hint: standingOfferId.value
         ? 'Answer the offer above, or in your own words here'
         : 'The next message of this conversation: it may begin a new task',
       destination: { contextId: context }
@@ -150,8 +141,7 @@ function targetsNow(): ComposerProps {
 /** How a question is answered: in its form or by its choices above, or in words. */
 function answerHint(state: TaskState, message: Message | undefined): string {
   if (state === 'TASK_STATE_AUTH_REQUIRED') return 'Authorize it above. A message here answers in words instead'
-  const isAbove = answerSchemaOf(message) !== undefined || choicesIn(message).length > 0
-  return isAbove ? 'Answer above, or in your own words here' : 'Your answer to the question above'
+  return isAnsweredInWords(message) ? 'Your answer to the question above' : 'Answer above, or in your own words here'
 }
 
 /** Marks a recorded example, and offers to run it. */

@@ -51,7 +51,12 @@ await t.test('a schema becomes a field, whatever an agent writes in it', async t
     ],
     [{ type: 'array' }, { kind: 'json' }],
     [{ type: 'object' }, { kind: 'json' }],
-    [{ type: ['string', 'null'] }, { kind: 'json' }]
+    [
+      { type: ['integer', 'null'], minimum: 1 },
+      { kind: 'number', isWhole: true, min: 1 }
+    ],
+    [{ type: ['number', 'string'] }, { kind: 'text', input: 'text' }],
+    [{ type: [] }, { kind: 'json' }]
   ]
   for (const [schema, field] of cases) t.strictSame(fieldOf(schema), field, JSON.stringify(schema))
   const deep = (levels: number): object =>
