@@ -68,7 +68,7 @@ export function reasonFor(error: unknown): string {
 }
 
 /** A restore of one stored task that was only tried. */
-export interface TriedRestore extends RestoreOutlook {
+interface TriedRestore extends RestoreOutlook {
   /** The version that stored it; `undefined` for a task from before versions existed. */
   readonly from: string | undefined
   /** The version with whose work it goes on. */
