@@ -228,11 +228,11 @@ async function refuseExisting(path: string): Promise<void> {
  */
 export async function taskStoryOf(source: TaskSource, taskId: string, given?: ChartParts): Promise<string> {
   const { task, events, scope } = await readWithEvents(source, taskId)
-  const work = given ?? (await source.workChart?.(taskId, scope))
+  const work = given ?? (scope && (await source.workChart?.(taskId, scope)))
   return storyHtml(
     {
       task,
-      before: (await source.before?.(task, scope)) ?? [],
+      before: (scope && (await source.before?.(task, scope))) ?? [],
       events,
       work: work && {
         title: 'The work',
@@ -260,7 +260,7 @@ async function readWithEvents(
 /** A task as a moving SVG, with the chart of its work if that is known, else with the task's own. */
 async function taskPictureOf(source: TaskSource, taskId: string, given: ChartParts | undefined): Promise<string> {
   const { task, events, scope } = await readWithEvents(source, taskId)
-  const work = given ?? (await source.workChart?.(taskId, scope))
+  const work = given ?? (scope && (await source.workChart?.(taskId, scope)))
   return taskPicture({
     task,
     events,

@@ -108,12 +108,12 @@ export interface TaskSource {
   /** The events of a task up to a generation, oldest first; absent if `read` gives them. */
   events?(taskId: string, generation: number): Promise<readonly TaskEvent[]>
   /** The messages of the context that led to a task, oldest first; absent if they are not known. */
-  before?(task: Task, scope: Scope | undefined): Promise<readonly Message[]>
+  before?(task: Task, scope: Scope): Promise<readonly Message[]>
   /**
    * The chart of the work with which an open task is stored; `undefined` for a task that has ended, one without such a
    * definition, and one whose work is a function. Absent if it is not known.
    */
-  workChart?(taskId: string, scope: Scope | undefined): Promise<ChartParts | undefined>
+  workChart?(taskId: string, scope: Scope): Promise<ChartParts | undefined>
   close(): Promise<void>
 }
 
@@ -225,9 +225,9 @@ async function storeSource(
       }
       throw taskNotFound(taskId)
     },
-    before: async (task, scope) => (scope ? messagesBefore(store, scope, task) : []),
+    before: (task, scope) => messagesBefore(store, scope, task),
     workChart: async (taskId, scope) => {
-      const snapshot = scope && (await store.readSnapshot(scope, taskId))
+      const snapshot = await store.readSnapshot(scope, taskId)
       const digest = snapshot === undefined ? undefined : definitionOfSnapshot(snapshot)
       const text = digest === undefined ? undefined : await store.readDefinition(digest)
       const work = text === undefined ? undefined : parseOutline(text).work

@@ -3,7 +3,9 @@ import { pathToFileURL } from 'node:url'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { drawChart } from '../../../adapters/drawing/chart-drawing.ts'
+import { attributeText } from '../../../adapters/drawing/svg-element.ts'
 import { MOST_MOMENTS, type Story, storyHtml } from '../../../adapters/inspector/story/story-file.ts'
+import { transitionsIn } from '../../../adapters/inspector/story/story-style.ts'
 import { rebuiltTaskSteps } from '../../../adapters/inspector/story/story.ts'
 import { movePart, offerPart } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part, Task } from '../../../machines/protocol/objects.ts'
@@ -130,6 +132,12 @@ await t.test('a long task has a file of a bounded number of rules and one drawin
   t.ok(Number(style.match(/\{/g)?.length) < 200)
   t.match(html, 'word 4999')
   t.comment(`${html.length} characters`)
+})
+
+await t.test('the names of a drawing are read as they were written', t => {
+  const name = `a "b" <c> & 'd'\n\te on message.received to f`
+  t.strictSame(transitionsIn(`<g data-transition="${attributeText(name)}"/>`), [name])
+  t.end()
 })
 
 await t.test('a story of which nothing is known has its place', t => {
