@@ -25,7 +25,7 @@ interface ComparisonParts {
 }
 
 /** The maximum number of configurations that are followed, so that a large chart does not hold up the agent. */
-const MOST_CONFIGURATIONS = 2000
+const MOST_CONFIGURATIONS = 200
 
 /** The maximum number of changes and of clauses, and the longest of these in characters. */
 const MOST_LINES = 200

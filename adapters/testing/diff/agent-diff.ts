@@ -24,7 +24,7 @@ import {
   type ConfigurationVerdict,
   type Surroundings,
   type ChangeVerdict,
-  verdictsOn
+  ChartVerdicts
 } from './verdicts.ts'
 
 /** One side of a comparison: an agent, and its local modules, which are not seen without `modules`. */
@@ -47,6 +47,8 @@ export interface ChartDiff {
   readonly after: WrittenChart
   readonly changes: readonly Change[]
   readonly marks: DifferenceMarks
+  /** Those of all configurations, or of one. */
+  readonly verdicts: ChartVerdicts
   readonly configurations: readonly ConfigurationVerdict[]
 }
 
@@ -139,12 +141,16 @@ function chartDiff(
 ): ChartDiff {
   const machine = after.machine as AnyStateMachine
   const named = renaming ? partsOf(machine, renaming.reads, renaming.names) : after
+  const verdicts = new ChartVerdicts(before, named, { ...around, names: renaming?.names }, most)
   return {
     chart,
     before: before.chart,
     after: after.chart,
     ...chartChanges(before, after, renaming?.names),
-    configurations: verdictsOn(before, named, { ...around, names: renaming?.names }, most)
+    verdicts,
+    get configurations() {
+      return verdicts.all
+    }
   }
 }
 

@@ -1,4 +1,3 @@
-import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { definitionOfSnapshot, versionOfSnapshot } from '../../../runtime/store/rows.ts'
 import type { ContextKey, Store } from '../../../runtime/store/store.ts'
 import {
@@ -16,7 +15,7 @@ import type { OpenTask, StoreReader } from '../../rows/store-reader.ts'
 import { differenceText } from '../histories/replay-histories.ts'
 import { type AgentDiff, type AgentSide, diffOutlines } from './agent-diff.ts'
 import { detailsOf } from './verdict-words.ts'
-import type { ConfigurationVerdict, StoredVerdict } from './verdicts.ts'
+import { type ChartVerdicts, type ConfigurationVerdict, placeKey, type StoredVerdict } from './verdicts.ts'
 
 /** The verdict on one stored task. */
 export interface TaskVerdict extends ContextKey {
@@ -132,8 +131,7 @@ interface Found {
   readonly version: string
   readonly problem?: string
   readonly diff?: AgentDiff
-  /** The verdicts by chart, then by configuration. */
-  readonly verdicts: ReadonlyMap<string, ReadonlyMap<string, ConfigurationVerdict>>
+  readonly verdicts: ReadonlyMap<string, ChartVerdicts>
   readonly groups: Map<string, { -readonly [Member in keyof StoredGroup]: StoredGroup[Member] }>
   tasks: number
 }
@@ -248,15 +246,13 @@ export class StoredComparison {
   }
 
   async #compared(digest: string | undefined): Promise<Pick<Found, 'diff' | 'problem' | 'verdicts'>> {
-    const verdicts = new Map()
+    const verdicts = new Map<string, ChartVerdicts>()
     if (digest === undefined) return { verdicts, problem: 'No definition was stored: older tasks have none.' }
     const text = await this.#reader.readDefinition?.(digest)
     if (text === undefined) return { verdicts, problem: `The definition ${digest} is not in the store.` }
     try {
       const diff = diffOutlines(parseOutline(text), this.#after, this.#limits.most)
-      for (const { chart, configurations } of diff.charts)
-        verdicts.set(chart, new Map(configurations.map(one => [placeKey(one.state, one.history), one])))
-      return { verdicts, diff }
+      return { verdicts: new Map(diff.charts.map(({ chart, verdicts }) => [chart, verdicts])), diff }
     } catch (error) {
       return { verdicts, problem: (error as Error).message }
     }
@@ -400,8 +396,7 @@ function verdictAt(
   snapshot: PersistedSnapshot,
   verdicts: Found['verdicts']
 ): Omit<Judged, 'isMigrated'> {
-  const found = verdicts.get(chart)?.get(placeKey(snapshot.value, historyOf(snapshot)))
-  if (!found) return judged(snapshot.value, 'unknown', ['the stored definition does not come to this configuration'])
+  const found = (verdicts.get(chart) as ChartVerdicts).at(snapshot.value, historyOf(snapshot))
   // The task itself is restored, as a try has shown.
   if (found.verdict === 'not restored')
     return { ...found, verdict: 'unknown', reasons: ['it is restored', ...found.reasons] }
@@ -412,21 +407,6 @@ function verdictAt(
 function historyOf({ historyValue = {} }: PersistedSnapshot): Record<string, string[]> | undefined {
   const entries = Object.entries(historyValue).map(([id, states]) => [id, states.map(({ id }) => id).toSorted()])
   return entries.length === 0 ? undefined : (Object.fromEntries(entries) as Record<string, string[]>)
-}
-
-/** A configuration as a key. */
-function placeKey(state: unknown, history: Readonly<Record<string, readonly string[]>> = {}): string {
-  return JSON.stringify([sortedValue(state), sortedValue(history)])
-}
-
-function sortedValue(value: unknown): unknown {
-  return isObject(value)
-    ? Object.fromEntries(
-        Object.entries(value)
-          .toSorted(([one], [other]) => (one < other ? -1 : 1))
-          .map(([name, inner]) => [name, sortedValue(inner)])
-      )
-    : value
 }
 
 function placeText(value: unknown): string {

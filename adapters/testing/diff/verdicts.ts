@@ -1,4 +1,5 @@
 import type { AnyStateMachine } from 'xstate'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { eventName } from '../../../machines/xstate-names.ts'
 import {
   answerFormOf,
@@ -82,21 +83,81 @@ export interface Surroundings {
 /** The maximum number of configurations that are followed. */
 const MOST_CONFIGURATIONS = 20_000
 
-/** Compares two charts in every configuration that stored tasks of the first can be in. */
-export function verdictsOn(
-  before: ChartParts,
-  after: ChartParts,
-  around: Surroundings,
-  most = MOST_CONFIGURATIONS
-): ConfigurationVerdict[] {
-  const old = new ChartWalk(before, () => true, most)
-  const starts = old.begin()
-  const stays = new StaleTimers(before, around.isSameVersion)
-  const next = new ChartWalk(after, (transition, { stale }) => stays.mayHappen(transition, stale), most)
-  const judge = new Judge({ before, after, old, next, around, starts })
-  if (starts.length === 0) return [UNFOLLOWED]
-  return old.nodes.filter(({ configuration }) => !configuration.isDone).map(node => judge.verdictOn(node))
+/** The verdicts on every configuration that stored tasks of a chart can be in, each made when it is asked for. */
+export class ChartVerdicts {
+  readonly #make: () => Walked
+  readonly #made = new Map<WalkNode, ConfigurationVerdict>()
+  #walked: Walked | undefined
+
+  constructor(before: ChartParts, after: ChartParts, around: Surroundings, most = MOST_CONFIGURATIONS) {
+    this.#make = () => {
+      const old = new ChartWalk(before, () => true, most)
+      const starts = old.begin()
+      const stays = new StaleTimers(before, around.isSameVersion)
+      const next = new ChartWalk(after, (transition, { stale }) => stays.mayHappen(transition, stale), most)
+      const open = starts.length === 0 ? [] : old.nodes.filter(({ configuration }) => !configuration.isDone)
+      return {
+        judge: new Judge({ before, after, old, next, around, starts }),
+        open,
+        byKey: new Map(open.map(node => [placeKey(node.configuration.value, node.configuration.history), node])),
+        isBegun: starts.length > 0,
+        isCut: starts.length === 0 || old.nodes.length > most
+      }
+    }
+  }
+
+  get all(): ConfigurationVerdict[] {
+    const { open, isBegun } = this.#walk
+    return isBegun ? open.map(node => this.#verdictOn(node)) : [UNFOLLOWED]
+  }
+
+  /** The verdict on a configuration; `unknown` if the chart does not come to it, as far as it is followed. */
+  at(state: unknown, history?: ConfigurationVerdict['history']): ConfigurationVerdict {
+    const { byKey, isCut } = this.#walk
+    const node = byKey.get(placeKey(state, history))
+    if (node) return this.#verdictOn(node)
+    const reason = isCut ? MORE_CONFIGURATIONS : 'the stored definition does not come to this configuration'
+    return { ...UNFOLLOWED, state, reasons: [reason] }
+  }
+
+  get #walk(): Walked {
+    return (this.#walked ??= this.#make())
+  }
+
+  #verdictOn(node: WalkNode): ConfigurationVerdict {
+    const known = this.#made.get(node) ?? this.#walk.judge.verdictOn(node)
+    this.#made.set(node, known)
+    return known
+  }
 }
+
+/** The open configurations of a chart, and who judges them. */
+interface Walked {
+  readonly judge: Judge
+  readonly open: readonly WalkNode[]
+  readonly byKey: ReadonlyMap<string, WalkNode>
+  /** Whether its start is followed. */
+  readonly isBegun: boolean
+  /** Whether there are more than are followed. */
+  readonly isCut: boolean
+}
+
+/** A configuration as a key. */
+export function placeKey(state: unknown, history: ConfigurationVerdict['history'] = {}): string {
+  return JSON.stringify([sortedValue(state), sortedValue(history)])
+}
+
+function sortedValue(value: unknown): unknown {
+  return isObject(value)
+    ? Object.fromEntries(
+        Object.entries(value)
+          .toSorted(([one], [other]) => (one < other ? -1 : 1))
+          .map(([name, inner]) => [name, sortedValue(inner)])
+      )
+    : value
+}
+
+const MORE_CONFIGURATIONS = 'the chart has more configurations than are followed'
 
 /** The verdict on a chart that has too many guards at its start. */
 const UNFOLLOWED: ConfigurationVerdict = {
@@ -220,7 +281,7 @@ class Judge {
         ...result,
         verdict: 'unknown',
         endings: none,
-        reasons: ['the chart has more configurations than are followed', ...reasons]
+        reasons: [MORE_CONFIGURATIONS, ...reasons]
       }
     if (reach.endings.size > 0 && now.endings.size === 0) return { ...result, verdict: 'never ends' }
     if (form !== undefined) return { ...result, verdict: 'other answer' }

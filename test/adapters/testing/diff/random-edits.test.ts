@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createActor, createMachine, type AnyStateMachine } from 'xstate'
 import { partsOf } from '../../../../runtime/work-port.ts'
-import { type Surroundings, verdictsOn } from '../../../../adapters/testing/diff/verdicts.ts'
+import { ChartVerdicts, type Surroundings } from '../../../../adapters/testing/diff/verdicts.ts'
 import { withStepLimit } from '../../../../runtime/work-port.ts'
 import { misfit, type PersistedSnapshot } from '../../../../runtime/xstate/persisted-snapshot.ts'
 import { randomFrom, sampleOf, SEED } from '../../../fixtures/sample.ts'
@@ -165,7 +165,7 @@ await t.test('of random edits of random charts, no verdict is a wrong certainty'
     const states = randomStates(random)
     const [before, after] = [machineOf(states), machineOf(edited(random, states))]
     if (!before || !after) continue
-    const found = verdictsOn(partsOf(before), partsOf(after), AROUND, 60)
+    const found = new ChartVerdicts(partsOf(before), partsOf(after), AROUND, 60).all
     const isWhole = found.every(({ verdict }) => verdict !== 'unknown')
     const verdicts = new Map(found.map(one => [JSON.stringify([one.state, one.history ?? {}]), one]))
     for (const snapshot of reached(random, before)) {

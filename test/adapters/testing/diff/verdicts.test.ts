@@ -16,7 +16,7 @@ import { z } from 'zod'
 import { diffAgents, moduleSide } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { chartChanges } from '../../../../adapters/testing/diff/chart-changes.ts'
 import { namesSince, partsOf } from '../../../../runtime/work-port.ts'
-import { type Surroundings, verdictsOn } from '../../../../adapters/testing/diff/verdicts.ts'
+import { ChartVerdicts, type Surroundings } from '../../../../adapters/testing/diff/verdicts.ts'
 import { defineAgent } from '../../../../runtime/index.ts'
 
 const AROUND: Surroundings = {
@@ -42,7 +42,7 @@ function chart(states: object, given: Code = {}, code: Code = {}): AnyStateMachi
 
 /** The verdicts, by state. */
 function verdicts(before: AnyStateMachine, after: AnyStateMachine, around: Partial<Surroundings> = {}) {
-  const found = verdictsOn(partsOf(before), partsOf(after), { ...AROUND, ...around })
+  const found = new ChartVerdicts(partsOf(before), partsOf(after), { ...AROUND, ...around }).all
   return Object.fromEntries(found.map(one => [JSON.stringify(one.state).replaceAll('"', ''), one]))
 }
 
@@ -382,7 +382,7 @@ await t.test('eventless ways in circles end, and what cannot be followed is unkn
     ['a: unknown']
   )
   const atOnce = chart(regions(wild))
-  t.match(verdictsOn(partsOf(atOnce), partsOf(atOnce), AROUND), [{ verdict: 'unknown', state: 'any state' }])
+  t.match(new ChartVerdicts(partsOf(atOnce), partsOf(atOnce), AROUND).all, [{ verdict: 'unknown', state: 'any state' }])
   const two = [
     { guard: () => true, target: 'c' },
     { guard: () => false, target: 'a', reenter: true }
@@ -401,8 +401,12 @@ await t.test('at most so many configurations and combinations of guards are foll
   const long = chart(
     Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`s${i}`, { on: { GO: `s${(i + 1) % 9}` } }]))
   )
-  const found = verdictsOn(partsOf(long), partsOf(long), AROUND, 4)
-  t.ok(found.every(({ verdict }) => verdict === 'unknown'))
+  const cut = new ChartVerdicts(partsOf(long), partsOf(long), AROUND, 4)
+  t.ok(cut.all.every(({ verdict }) => verdict === 'unknown'))
+  t.match(cut.at('s8'), { state: 's8', verdict: 'unknown', reasons: [/more configurations than are followed/] })
+  const whole = new ChartVerdicts(partsOf(long), partsOf(long), AROUND)
+  t.equal(whole.at('s8'), whole.at('s8'), 'a verdict is made once')
+  t.match(whole.at('nowhere'), { verdict: 'unknown', reasons: [/does not come to this configuration/] })
   const regions = Object.fromEntries(
     Array.from({ length: 11 }, (_, i) => [
       `r${i}`,
@@ -410,7 +414,7 @@ await t.test('at most so many configurations and combinations of guards are foll
     ])
   )
   const wide = chart(regions, { type: 'parallel', initial: undefined })
-  t.match(verdictsOn(partsOf(wide), partsOf(wide), AROUND), [{ verdict: 'unknown' }])
+  t.match(new ChartVerdicts(partsOf(wide), partsOf(wide), AROUND).all, [{ verdict: 'unknown' }])
   t.end()
 })
 
@@ -555,11 +559,11 @@ await t.test('two regions that would become one are not restored', t => {
     })
   const [before, after] = [parallel('a', 'b'), parallel('b', 'c')]
   const names = namesSince('1', { version: '2', work: after, renamed: { '1': { states: { 'p.a': 'p.b' } } } })
-  const found = verdictsOn(partsOf(before), partsOf(after, undefined, names), {
+  const found = new ChartVerdicts(partsOf(before), partsOf(after, undefined, names), {
     ...AROUND,
     isSameVersion: false,
     names
-  })
+  }).all
   t.match(found, [
     {
       verdict: 'not restored',
