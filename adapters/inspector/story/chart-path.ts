@@ -1,4 +1,4 @@
-import type { Part } from '../../../machines/protocol/objects.ts'
+import type { Artifact, Part } from '../../../machines/protocol/objects.ts'
 import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import { OWN_EVENT } from '../../../machines/xstate-names.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
@@ -128,6 +128,13 @@ export function partsText(parts: readonly Part[] = []): string {
     .join(' ')
     .slice(0, LONGEST)
     .trim()
+}
+
+/** The name of an artifact; without one, its text if that is all it has, else its id. */
+export function artifactTitle({ name, parts, artifactId }: Artifact): string {
+  const [part] = parts
+  const text = parts.length === 1 && part && 'text' in part ? partsText(parts) : ''
+  return name || (text === '' ? artifactId : `“${text}”`)
 }
 
 /** The text in a status; empty for an artifact. */

@@ -5,7 +5,7 @@ import { isInterrupted, isTerminal, stateText } from '../../../machines/protocol
 import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import type { ActorStep } from '../feed.ts'
-import { eventWords, partsText, statusMessageText } from './chart-path.ts'
+import { artifactTitle, eventWords, partsText, statusMessageText } from './chart-path.ts'
 
 /** One line of a story: a message, or an event of the task. */
 export interface StoryLine {
@@ -85,8 +85,8 @@ export interface StoryMoment {
   readonly generation: number
   /** `undefined` before the first status is known. */
   readonly status: TaskStatus | undefined
-  /** The names of the artifacts so far. */
-  readonly results: readonly string[]
+  /** The titles of the artifacts so far, by their ids. */
+  readonly results: ReadonlyMap<string, string>
   /** The steps of the chart that belong to it. */
   readonly steps: readonly LitStep[]
 }
@@ -127,13 +127,16 @@ function momentAfter(
   steps: readonly LitStep[]
 ): StoryMoment & { readonly lines: StoryLine[] } {
   const { update } = line.event ?? {}
-  const { status, results = [] } = last ?? {}
+  const { status, results = new Map<string, string>() } = last ?? {}
   const moment = { lines: [line], generation, status, results, steps }
   if (!update) return moment
   if ('statusUpdate' in update) return { ...moment, status: update.statusUpdate.status }
-  const { name, artifactId } = update.artifactUpdate.artifact
-  const result = name || artifactId
-  return { ...moment, results: results.includes(result) ? results : [...results, result] }
+  const { artifact, append } = update.artifactUpdate
+  const { artifactId } = artifact
+  const known = results.get(artifactId)
+  // A text of which more follows is no title.
+  const title = append ? (known?.startsWith('“') === false ? known : artifactId) : artifactTitle(artifact)
+  return title === known ? moment : { ...moment, results: new Map(results).set(artifactId, title) }
 }
 
 function isNew(last: StoryMoment, { lines: [line], status, results, steps }: StoryMoment): boolean {
@@ -238,7 +241,7 @@ function timeOf({ update }: TaskEvent): number {
 export type Reader = 'client' | 'anyone'
 
 /**
- * What a task does and what it waits for, or how it ended. `words`: of its status. `results`: names of its artifacts.
+ * What a task does and what it waits for, or how it ended. `words`: of its status. `results`: titles of its artifacts.
  */
 export function statusWords(
   { state }: Pick<TaskStatus, 'state'>,

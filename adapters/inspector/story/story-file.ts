@@ -173,7 +173,7 @@ class StoryFile {
     return line(
       isInterrupted(status.state) ? 'asks' : isTerminal(status.state) ? 'ended' : 'works',
       badge,
-      statusWords(status, partsText(status.message?.parts), results, 'anyone'),
+      statusWords(status, partsText(status.message?.parts), [...results.values()], 'anyone'),
       answerWords(status, states)
     )
   }

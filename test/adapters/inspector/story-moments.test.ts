@@ -70,7 +70,7 @@ await t.test('a moment is what is new: a message, another status, an artifact, o
   const moments = storyMoments(storyLines(task, events), steps, 60)
   t.strictSame(
     moments.map(({ generation, status, results, steps }) =>
-      [generation, status?.state, ...results, ...steps.flatMap(({ states }) => states)].join(' ')
+      [generation, status?.state, ...results.values(), ...steps.flatMap(({ states }) => states)].join(' ')
     ),
     [
       '1 ',
@@ -85,6 +85,25 @@ await t.test('a moment is what is new: a message, another status, an artifact, o
     ]
   )
   t.strictSame(storyMoments([], [], 60), [])
+  t.end()
+})
+
+await t.test('an artifact has its name as title, or its text while that is whole, or its id', t => {
+  const part = (generation: number, artifactId: string, own: object, append = false) =>
+    artifact(generation, artifactId, { artifact: { artifactId, parts: [{ text: 'Hello' }], ...own }, append })
+  const all = [
+    part(2, 'text', {}),
+    part(3, 'named', { name: 'a.txt' }),
+    part(4, 'data', { parts: [{ data: 1 }] }),
+    part(5, 'named', {}, true),
+    part(6, 'text', {}, true),
+    part(7, 'late', {}, true)
+  ]
+  const moments = storyMoments(storyLines({ ...task, history: [] }, all), [], 60)
+  t.strictSame(
+    moments.map(({ results }) => [...results.values()].join(', ')),
+    ['“Hello”', '“Hello”, a.txt', '“Hello”, a.txt, data', 'text, a.txt, data', 'text, a.txt, data, late']
+  )
   t.end()
 })
 

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals'
 import { EXAMPLE_ID } from '../../feed.ts'
-import { partsText } from '../../story/chart-path.ts'
+import { artifactTitle, partsText } from '../../story/chart-path.ts'
 import { statusWords } from '../../story/moments.ts'
 import { shownTaskId } from '../agent/task-log.ts'
 import { ChangedLine } from '../chart/chart-panel.tsx'
@@ -47,8 +47,8 @@ export function StoryPanel() {
   )
 }
 
-/** The names of the task's results at the shown generation. */
-const results = computed(() => (taskThen.value?.artifacts ?? []).map(({ name, artifactId }) => name || artifactId))
+/** The titles of the task's results at the shown generation. */
+const results = computed(() => (taskThen.value?.artifacts ?? []).map(artifactTitle))
 
 /** What the task does at the shown generation, what it waits for, and what an answer leads to; or how it ended. */
 function Now() {
