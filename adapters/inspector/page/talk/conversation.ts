@@ -65,7 +65,10 @@ export const lastOffer = computed(() => lastOfferIn(talkItems.value))
 export const standingOfferId = computed(() => {
   void contextChanges.value
   const row = contexts.get(contextId.value ?? '')
-  return row ? row.offer?.offerId : lastOffer.value?.offerId
+  const [standing, last] = [row?.offer?.offerId, lastOffer.value?.offerId]
+  if (!row) return last
+  // The row and the messages come apart: until both have a new offer, the one before is not open any more.
+  return last === undefined || standing === last ? standing : undefined
 })
 
 /** The conversation of a context: everything that was said and done in it, oldest first. */
