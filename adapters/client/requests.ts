@@ -18,7 +18,7 @@ export interface RequestFrame {
   readonly parameters?: Readonly<Record<string, string>>
   /** The trace context, if the call is traced: further service parameters. */
   readonly trace?: TraceCarrier | undefined
-  /** What the reader of a stream has of it. With events in it, this request continues the stream. */
+  /** The events of a stream that its reader has. With events in it, this request continues the stream. */
   readonly progress?: StreamProgress
 }
 

@@ -241,7 +241,7 @@ function timeOf({ update }: TaskEvent): number {
 export type Reader = 'client' | 'anyone'
 
 /**
- * What a task does and what it waits for, or how it ended. `words`: of its status. `results`: titles of its artifacts.
+ * A sentence: the task works, waits, or has ended. `words`: of its status. `results`: titles of its artifacts.
  */
 export function statusWords(
   { state }: Pick<TaskStatus, 'state'>,
@@ -261,7 +261,10 @@ function doing(state: TaskStatus['state'], reader: Reader): string {
   return `The agent waits for ${reader === 'client' ? 'your' : "the client's"} answer`
 }
 
-/** What an answer to a task leads to; empty if it waits for none. `states`: those of its chart, if they are known. */
+/**
+ * A sentence: an answer leads to these states. Empty if the task waits for no answer. `states`: those of its chart, if
+ * they are known.
+ */
 export function answerWords({ state }: Pick<TaskStatus, 'state'>, states: readonly string[]): string {
   if (!isInterrupted(state)) return ''
   if (state === 'TASK_STATE_AUTH_REQUIRED') return 'Once it is authorized, the work goes on.'

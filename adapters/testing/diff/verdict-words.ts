@@ -1,7 +1,7 @@
 import type { WrittenState } from '../../../runtime/xstate/written-chart.ts'
 import type { ChangedCode, ConfigurationVerdict, StoredVerdict } from './verdicts.ts'
 
-/** What a task does by a verdict, as a sentence. */
+/** Each verdict as a sentence. */
 export const VERDICT_SENTENCES: Readonly<Record<StoredVerdict, string>> = {
   same: 'It goes on the same way.',
   otherwise: 'It goes on, but not the same way.',

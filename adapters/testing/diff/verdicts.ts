@@ -33,7 +33,7 @@ export type ChangeVerdict =
   | 'never ends'
   | 'not restored'
 
-/** What a stored task does with the new code. `not compared`: it is restored, but what stored it is not known. */
+/** The verdict on a stored task with the new code. `not compared`: it is restored, but what stored it is not known. */
 export type StoredVerdict = ChangeVerdict | 'not compared'
 
 /** Code that decides, whose text has changed, and what follows if it is a guard. */

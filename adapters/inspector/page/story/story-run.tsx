@@ -70,7 +70,7 @@ const afterAnswer = computed(() => {
   return statesAfterAnswer(path.value.active, transitions)
 })
 
-/** What an answer to the shown question may be, and what it leads to; empty without a question. */
+/** The answers that the shown question accepts and the states that follow, in words; empty without a question. */
 export const answerHint = computed(() => {
   const { status } = taskThen.value ?? {}
   if (!status || !isInterrupted(status.state)) return ''
@@ -84,7 +84,7 @@ export const answerHint = computed(() => {
     : `Your answer${about} leads to ${states.join(' or ')}.`
 })
 
-/** What a question accepts, in words; empty for text. */
+/** The answers that a question accepts, in words; empty for text. */
 function wantedText(question: Message | undefined): string {
   const schema = answerSchemaOf(question)
   if (!schema) return choicesIn(question).map(choiceLabel).join(', ')
@@ -149,7 +149,7 @@ function RunNote() {
 /** A point of a run; before a task it has no generation. */
 type ShownPoint = Omit<RunPoint, 'generation'> & { readonly generation: number | undefined }
 
-/** What client and agent said since the last task, without one. */
+/** The messages since the last task that belong to no task. */
 const pointsBeforeTask = computed(() => {
   const items = talkItems.value.slice(talkItems.value.findLastIndex(({ kind }) => kind === 'run') + 1)
   return items.flatMap((item): ShownPoint[] => {

@@ -15,7 +15,7 @@ const wrong = signal<string | undefined>(undefined)
 export interface Target {
   readonly name: 'task' | 'about' | 'context' | 'new'
   readonly label: string
-  /** What a message there is, in the empty box. */
+  /** The placeholder: it says what a message does. */
   readonly hint: string
   readonly destination: Destination
 }
