@@ -1,6 +1,6 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { offerIn } from '../../../machines/protocol/negotiation.ts'
-import type { Message, Part, Task, TaskStatus } from '../../../machines/protocol/objects.ts'
+import type { Artifact, Message, Part, Task, TaskStatus } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, stateText } from '../../../machines/protocol/states.ts'
 import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
@@ -85,8 +85,8 @@ export interface StoryMoment {
   readonly generation: number
   /** `undefined` before the first status is known. */
   readonly status: TaskStatus | undefined
-  /** The titles of the artifacts so far, by their ids. */
-  readonly results: ReadonlyMap<string, string>
+  /** The artifacts so far, by their ids; of those in chunks no part. */
+  readonly results: ReadonlyMap<string, Artifact>
   /** The steps of the chart that belong to it. */
   readonly steps: readonly LitStep[]
 }
@@ -127,16 +127,16 @@ function momentAfter(
   steps: readonly LitStep[]
 ): StoryMoment & { readonly lines: StoryLine[] } {
   const { update } = line.event ?? {}
-  const { status, results = new Map<string, string>() } = last ?? {}
+  const { status, results = new Map<string, Artifact>() } = last ?? {}
   const moment = { lines: [line], generation, status, results, steps }
   if (!update) return moment
   if ('statusUpdate' in update) return { ...moment, status: update.statusUpdate.status }
   const { artifact, append } = update.artifactUpdate
-  const { artifactId } = artifact
-  const known = results.get(artifactId)
-  // A text of which more follows is no title.
-  const title = append ? (known?.startsWith('“') === false ? known : artifactId) : artifactTitle(artifact)
-  return title === known ? moment : { ...moment, results: new Map(results).set(artifactId, title) }
+  const known = results.get(artifact.artifactId)
+  // The title of an artifact in chunks is its name, since the text of one chunk is not whole.
+  const result = append ? { ...(known ?? artifact), parts: [] } : artifact
+  if (known && artifactTitle(known) === artifactTitle(result)) return moment
+  return { ...moment, results: new Map(results).set(artifact.artifactId, result) }
 }
 
 function isNew(last: StoryMoment, { lines: [line], status, results, steps }: StoryMoment): boolean {

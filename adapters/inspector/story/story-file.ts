@@ -5,7 +5,7 @@ import type { TaskEvent } from '../../../runtime/store/store.ts'
 import { element } from '../../drawing/svg-element.ts'
 import type { ActorStep } from '../feed.ts'
 import type { Redact } from '../recorder/seen-step.ts'
-import { eventWords, innermost, partsText, stateName } from './chart-path.ts'
+import { artifactTitle, eventWords, innermost, partsText, stateName } from './chart-path.ts'
 import {
   answerWords,
   choicesIn,
@@ -173,7 +173,7 @@ class StoryFile {
     return line(
       isInterrupted(status.state) ? 'asks' : isTerminal(status.state) ? 'ended' : 'works',
       badge,
-      statusWords(status, partsText(status.message?.parts), [...results.values()], 'anyone'),
+      statusWords(status, partsText(status.message?.parts), Array.from(results.values(), artifactTitle), 'anyone'),
       answerWords(status, states)
     )
   }

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { artifactTitle } from '../../../adapters/inspector/story/chart-path.ts'
 import {
   answerWords,
   choiceLabel,
@@ -70,7 +71,12 @@ await t.test('a moment is what is new: a message, another status, an artifact, o
   const moments = storyMoments(storyLines(task, events), steps, 60)
   t.strictSame(
     moments.map(({ generation, status, results, steps }) =>
-      [generation, status?.state, ...results.values(), ...steps.flatMap(({ states }) => states)].join(' ')
+      [
+        generation,
+        status?.state,
+        ...Array.from(results.values(), artifactTitle),
+        ...steps.flatMap(({ states }) => states)
+      ].join(' ')
     ),
     [
       '1 ',
@@ -101,7 +107,7 @@ await t.test('an artifact has its name as title, or its text while that is whole
   ]
   const moments = storyMoments(storyLines({ ...task, history: [] }, all), [], 60)
   t.strictSame(
-    moments.map(({ results }) => [...results.values()].join(', ')),
+    moments.map(({ results }) => Array.from(results.values(), artifactTitle).join(', ')),
     ['“Hello”', '“Hello”, a.txt', '“Hello”, a.txt, data', 'text, a.txt, data', 'text, a.txt, data, late']
   )
   t.end()
