@@ -3,7 +3,14 @@ import type { Logger } from '../../runtime/ports/logger.ts'
 import { definitionOfSnapshot, versionOfSnapshot } from '../../runtime/store/rows.ts'
 import type { ContextKey } from '../../runtime/store/store.ts'
 import type { Observation } from '../../runtime/telemetry-port.ts'
-import { type LocalModules, outlineForVersion, outlineText, textDigest, tryRestore } from '../../runtime/work-port.ts'
+import {
+  type LocalModules,
+  outlineForVersion,
+  outlineText,
+  readOpenRow,
+  textDigest,
+  tryRestore
+} from '../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../runtime/xstate/persisted-snapshot.ts'
 import { drawPair, type PairDrawings } from '../drawing/chart-drawing.ts'
 import type { AgentDiff, ChartDiff } from '../testing/diff/agent-diff.ts'
@@ -77,14 +84,12 @@ export class TaskComparisons {
 
   async #outcomeOf(key: ContextKey, taskId: string, openedWith: string | undefined): Promise<Outcome | undefined> {
     const { agent, store } = this.#parts
-    const row = (await store.loadContext(key, 0))?.tasks.find(task => task.taskId === taskId)
-    const snapshot = row && (await store.readSnapshot(key, taskId))
-    if (!row || snapshot === undefined) return this.#pastOf(openedWith, { verdict: 'ended', says: ENDED })
-    const [digest, version] = [definitionOfSnapshot(snapshot), versionOfSnapshot(snapshot)]
+    const row = await readOpenRow(store, key, taskId)
+    if (!row) return this.#pastOf(openedWith, { verdict: 'ended', says: ENDED })
+    const [digest, version] = [definitionOfSnapshot(row.snapshot), versionOfSnapshot(row.snapshot)]
     const isOld = digest === undefined ? version !== agent.version : digest !== this.#digestFor(version)
     if (!isOld) return this.#pastOf(openedWith, { verdict: 'gone on', says: GONE_ON })
-    const judged = await this.#comparison.judge({ ...key, ...row, snapshot })
-    const restored = await tryRestore(agent, store, key, taskId).catch(() => undefined)
+    const judged = await this.#comparison.judge({ ...key, ...row })
     const { verdict, details, diff } = judged
     return {
       diff,
@@ -93,8 +98,7 @@ export class TaskComparisons {
       says: VERDICT_SENTENCES[verdict],
       details,
       ...wordOf(judged),
-      before: restored?.before,
-      now: restored?.after
+      ...worksOf(agent, row)
     }
   }
 
@@ -157,6 +161,16 @@ export class TaskComparisons {
       })
     this.#drawings.set(chart, known)
     return known
+  }
+}
+
+/** The work as it is stored, and as it would go on; none for a task that a newer taskchart has stored. */
+function worksOf(agent: Agent, row: Parameters<typeof tryRestore>[1]): Pick<Outcome, 'before' | 'now'> {
+  try {
+    const { before, after: now } = tryRestore(agent, row)
+    return { before, now }
+  } catch {
+    return {}
   }
 }
 

@@ -31,7 +31,7 @@ const MOST_BYTES = liveBytes(defaultLimits).most.user
  * Dry run of a restore of one stored task. Nothing is written, and of the author's code only `migrate` and the restore
  * of actors run.
  */
-export function dryRunRestore(agent: Agent, row: TaskRow & { readonly snapshot: string }): RestoreOutlook {
+export function dryRunRestore(agent: Agent, row: OpenRow): RestoreOutlook {
   const { snapshot, ...others } = row
   const snapshotBytes = Buffer.byteLength(snapshot)
   try {
@@ -67,14 +67,15 @@ export function reasonFor(error: unknown): string {
   return cause instanceof Error ? `${reason} (${cause.message})` : reason
 }
 
+/** The row of an open task. */
+type OpenRow = TaskRow & { readonly snapshot: string }
+
 /** A restore of one stored task that was only tried. */
 interface TriedRestore extends RestoreOutlook {
   /** The version that stored it; `undefined` for a task from before versions existed. */
   readonly from: string | undefined
   /** The version with whose work it goes on. */
   readonly to: string
-  /** The row that is stored. */
-  readonly row: TaskRow & { readonly snapshot: string }
   /** Its work as it is stored, and as it would go on; none if it has not begun, and no `after` if it fails. */
   readonly before?: PersistedSnapshot
   readonly after?: PersistedSnapshot
@@ -82,26 +83,28 @@ interface TriedRestore extends RestoreOutlook {
   readonly chart?: AnyMachineSnapshot
 }
 
-/**
- * Tries to restore a task, with the names and the `migrate` of the agent, and the work of its version. Nothing is
- * written, and of the author's code only `migrate` and the restore of actors run. Gives `undefined` for a task that has
- * ended meanwhile. Throws InternalError for a task that a newer taskchart has stored, and what the store throws.
- */
-export async function tryRestore(
-  agent: Agent,
+/** The stored row of an open task; `undefined` if it has ended. */
+export async function readOpenRow(
   store: Pick<Store, 'loadContext' | 'readSnapshot'>,
   key: ContextKey,
   taskId: string
-): Promise<TriedRestore | undefined> {
-  const stored = await store.loadContext(key, 0)
-  const found = stored?.tasks.find(row => row.taskId === taskId)
+): Promise<OpenRow | undefined> {
+  const row = (await store.loadContext(key, 0))?.tasks.find(task => task.taskId === taskId)
+  if (!row) return undefined
   const snapshot = await store.readSnapshot(key, taskId)
-  if (!found || snapshot === undefined) return undefined
-  const row = { ...found, snapshot }
+  return snapshot === undefined ? undefined : { ...row, snapshot }
+}
+
+/**
+ * Tries to restore a task, with the names and the `migrate` of the agent, and the work of its version. Nothing is
+ * written, and of the author's code only `migrate` and the restore of actors run. Throws InternalError for a task that
+ * a newer taskchart has stored.
+ */
+export function tryRestore(agent: Agent, row: OpenRow): TriedRestore {
   const task = restoredTask(row, agent)
   const { outlook, reason } = outlookOf(task, agent)
   const workOf = ({ children }: SavedTask) => children?.['work']?.snapshot
-  const saved = JSON.parse(snapshot) as SavedTask
+  const saved = JSON.parse(row.snapshot) as SavedTask
   const [before, after] = [workOf(saved), workOf(task.saved)]
   const { work } = agent.earlier?.[task.earlierVersion ?? ''] ?? agent
   const isRestored = after && outlook !== 'fails'
@@ -110,7 +113,6 @@ export async function tryRestore(
     ...(reason !== undefined && { reason }),
     from: saved.version,
     to: task.earlierVersion ?? agent.version,
-    row,
     ...(before && { before }),
     ...(isRestored && { after }),
     ...(isRestored && typeof work === 'object' && isMachine(work) && { chart: restoredChart(work, after) })

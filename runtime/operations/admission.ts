@@ -74,7 +74,7 @@ export function admit<Name extends OperationName>(
       : checkVersion(call.version, versions)
   const extensions = activatedOf(supported, call.extensions)
   const reliable = supported.reliability && (call.extensions?.includes(RELIABILITY_EXTENSION) ?? false)
-  const given = reliable ? checked(call.conditions ?? {}) : {}
+  const given = reliable ? decodeConditions(call.conditions ?? {}) : {}
   const form = version === PROTOCOL_VERSION && versions.length > 1 ? 'conditional' : version
   const params = decode(schemaOf(name, form), request)
   const conditions = form === PROTOCOL_VERSION ? given : withMembers(given, params)
@@ -115,7 +115,7 @@ function admitCounted<Name extends OperationName>(
 }
 
 /** Decodes the conditions of the extension. Throws InvalidParams for one that is no generation. */
-function checked(given: Conditions): Conditions {
+function decodeConditions(given: Conditions): Conditions {
   const conditions = Object.entries(given).map(([name, named]) => [name, generationIn(decode(int64, named, name))])
   return Object.fromEntries(conditions)
 }

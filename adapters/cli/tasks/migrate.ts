@@ -6,7 +6,7 @@ import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/proto
 import type { Agent } from '../../../runtime/index.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../runtime/store/store.ts'
-import { tryRestore } from '../../../runtime/work-port.ts'
+import { readOpenRow, tryRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { type AgentSide, moduleSide } from '../../testing/diff/agent-diff.ts'
@@ -152,9 +152,9 @@ class Trial {
     const key = { ...scope, contextId }
     const given = { ...key, taskId: id, state: status.state }
     try {
-      const tried = await tryRestore(agent, this.#store, key, id)
-      if (!tried) return undefined
-      const { from, to, row, before, after, chart } = tried
+      const row = await readOpenRow(this.#store, key, id)
+      if (!row) return undefined
+      const { from, to, before, after, chart } = tryRestore(agent, row)
       const { properties } = agent.earlier?.[to] ?? agent
       const { verdict, details } = await this.#comparison.judge({ ...key, ...row })
       const events = properties && chart ? await this.#store.readEvents(scope, id, 0, generation) : []

@@ -55,8 +55,11 @@ export interface FieldMember {
 /** The current input of a form: text for typed values, else a structure. */
 export type FieldDraft = string | boolean | FieldDraft[] | { readonly [name: string]: FieldDraft }
 
-/** The depth from which a value is entered as JSON. */
+/** The depth from which an object is entered as JSON. */
 const DEEPEST = 4
+
+/** The depth from which anything is: a schema of an agent may nest lists and unions without end. */
+const DEEPEST_SCHEMA = 2 * DEEPEST
 
 const INPUTS: ReadonlyMap<unknown, TextInput> = new Map([
   ['date', 'date'],
@@ -68,7 +71,7 @@ const INPUTS: ReadonlyMap<unknown, TextInput> = new Map([
 
 /** The form field of a schema, which is untrusted. */
 export function fieldOf(schema: unknown, depth = 0): Field {
-  if (!isObject(schema)) return { kind: 'json' }
+  if (!isObject(schema) || depth > DEEPEST_SCHEMA) return { kind: 'json' }
   if ('const' in schema) return { kind: 'const', value: schema.const as JsonValue }
   const union = unionOf(schema)
   if (union?.every(one => 'const' in one)) return { kind: 'choice', options: union.map(one => one.const as JsonValue) }
@@ -211,7 +214,7 @@ const INPUT_WORDS: Readonly<Record<TextInput, string>> = {
 /** The most names in a text. */
 const MOST_NAMES = 6
 
-/** What a field wants, in words: `small or large`, `a whole number from 1`, `day and payment`. */
+/** The values of a field, in words: `small or large`, `a whole number from 1`, `day and payment`. */
 export function fieldWords(field: Field): string {
   switch (field.kind) {
     case 'const':

@@ -73,6 +73,12 @@ await t.test('a schema becomes a field, whatever an agent writes in it', async t
   })
 })
 
+await t.test('a schema that nests without end is JSON', async t => {
+  let schema: object = { type: 'number' }
+  for (let i = 0; i < 100_000; i += 1) schema = { anyOf: [schema, { type: 'null' }] }
+  t.strictSame(fieldOf(schema), { kind: 'json' })
+})
+
 await t.test('a field begins with its default, and says what it wants', async t => {
   const cases: [object, unknown, FieldDraft, string][] = [
     [{ type: 'string' }, 'a', 'a', 'text'],
