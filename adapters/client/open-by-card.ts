@@ -24,7 +24,7 @@ export interface OpenByCard {
   readonly streams: boolean
   /** The options, with the places of the credentials. */
   readonly options: PlacedOptions
-  /** Opens another interface. `isStale`: the agent took this one before, so its card has changed, and is read anew. */
+  /** Opens another interface. `isStale`: the agent took this one before, so its card has changed, and is read again. */
   readonly next: (isStale: boolean) => Promise<OpenByCard>
 }
 
@@ -37,7 +37,7 @@ interface Connecting {
   readonly lasting: ConnectOptions
   readonly openers: Openers
   readonly places: readonly SecretPlace[]
-  /** Reads the card anew, and opens its first interface but for this one. */
+  /** Reads the card again, and opens its first interface but for this one. */
   readonly reopen: (refused: UsableInterface, hadTls: boolean) => Promise<OpenByCard>
 }
 
@@ -55,15 +55,19 @@ export async function openByCard(
   const versions = readVersions(options.versions)
   // The signal is for the first connection alone.
   const { signal: _first, ...lasting } = options
-  const openAnew = async (options: ConnectOptions, refused?: UsableInterface, hadTls = false): Promise<OpenByCard> => {
+  const openByCurrentCard = async (
+    options: ConnectOptions,
+    refused?: UsableInterface,
+    hadTls = false
+  ): Promise<OpenByCard> => {
     const card = await fetchCard(url, options)
     const places = placesIn(card, options.credentials)
     const offers = offersOf(card, url, wanted, versions).filter(offer => !isSame(offer, refused))
-    const reopen = (refused: UsableInterface, hadTls: boolean) => openAnew(lasting, refused, hadTls)
+    const reopen = (refused: UsableInterface, hadTls: boolean) => openByCurrentCard(lasting, refused, hadTls)
     const connecting = { url, card, options, lasting, openers, places, reopen }
     return openFirst(receiversFirst(offers, url, places.length > 0, options), connecting, hadTls)
   }
-  return openAnew(options)
+  return openByCurrentCard(options)
 }
 
 function isSame(one: UsableInterface, other: UsableInterface | undefined): boolean {

@@ -59,7 +59,7 @@ export async function* withoutStream(
     else progress.taskId = (context.frame.params as SubscribeToTaskRequest).id
   }
   if (progress.taskId === undefined || progress.isAtEnd) return
-  if (refusal?.violations.some(({ field }) => field === 'afterGeneration')) yield* anew(context, progress)
+  if (refusal?.violations.some(({ field }) => field === 'afterGeneration')) yield* readAgain(context, progress)
   if (progress.isAtEnd) return
   if (hasEvents)
     mention(`Its stream ended before its task. The task was read with GetTask${refusal ? `: ${refusal.message}` : '.'}`)
@@ -75,13 +75,13 @@ export async function* withoutStream(
  * Restarts a stream after the agent lost events, as after a restored backup: the task, then its events. They have no
  * generations, because the agent gives numbers again that this reader has seen for other events.
  */
-async function* anew(
+async function* readAgain(
   { calls, frame, signal }: StreamContext,
   progress: StreamProgress
 ): AsyncGenerator<StreamResponse, void, undefined> {
   const { params, trace } = frame
   const { taskId: id } = progress
-  warnOf(calls.url)(`Task ${id} has fewer events than before, as after a restored backup. It is read anew.`)
+  warnOf(calls.url)(`Task ${id} has fewer events than before, as after a restored backup. It is read again.`)
   try {
     for await (const event of calls.stream(
       { method: 'SubscribeToTask', params: { ...tenantOf(params), id }, parameters: lastingParameters(frame), trace },

@@ -22,7 +22,7 @@ const STILL = 0
 /**
  * Writes explored charts and their properties as a model for SPIN. The process walks from configuration to
  * configuration. `m` is the moment: which terms of the properties hold. Fairness `progress` is a counter `k`, which
- * waits for each source in turn to act, to be started anew or to be gone. Fairness `choice` is a walk that settles
+ * waits for each source in turn to act, to be started again or to be gone. Fairness `choice` is a walk that settles
  * somewhere, and from then on takes the steps of each configuration in turn.
  */
 export function promelaModel({ name, stateSpaces, properties, bounds }: Modelled): string {
