@@ -7,6 +7,7 @@ export { publishedSchema } from './authoring/input-schema.ts'
 export { toolsOf } from './authoring/work-arguments.ts'
 export { ANSWERS, hears, mayAskTwice, withQuestionGuards } from './authoring/question-guards.ts'
 export { taskIdOf, hostOf, actorPathOf } from './commits/actor-host.ts'
+export { countOpenVersions } from './contexts/earlier-tasks.ts'
 export { dryRunRestore, readOpenRow, tryRestore } from './contexts/restore-dry-run.ts'
 export { readRecord, replayTask } from './contexts/task-replay.ts'
 export {

@@ -66,7 +66,7 @@ export class EarlierTasks {
     const ended = [...this.#ended]
     this.#ended.clear()
     try {
-      const open = await this.#openVersions()
+      const open = await countOpenVersions(this.#services.countVersions)
       for (const version of ended) {
         if (open.has(version)) continue
         this.#reported.add(version)
@@ -79,15 +79,17 @@ export class EarlierTasks {
       for (const version of ended) this.#ended.add(version)
     }
   }
+}
 
-  /** The versions of all open tasks. */
-  async #openVersions(): Promise<ReadonlySet<string>> {
-    const open = new Set<string>()
-    for (let after: string | undefined = ''; after !== undefined;) {
-      const { versions, next }: VersionCounts = await this.#services.countVersions(PORTION, after)
-      for (const version of Object.keys(versions)) open.add(version)
-      after = next
-    }
-    return open
+/** How many tasks are open of each version; '' stands for tasks from before versions existed. */
+export async function countOpenVersions(
+  countVersions: NonNullable<Store['countVersions']>
+): Promise<ReadonlyMap<string, number>> {
+  const open = new Map<string, number>()
+  for (let after: string | undefined = ''; after !== undefined;) {
+    const { versions, next }: VersionCounts = await countVersions(PORTION, after)
+    for (const [version, count] of Object.entries(versions)) open.set(version, (open.get(version) ?? 0) + count)
+    after = next
   }
+  return open
 }

@@ -1,6 +1,6 @@
 import { access, constants, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { VersionCounts } from '../../../runtime/store/rows.ts'
+import { countOpenVersions } from '../../../runtime/work-port.ts'
 import { installedVersion, satisfies } from '../../peers/installed-packages.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { checkUse } from '../../postgres/session/server-checks.ts'
@@ -92,9 +92,6 @@ function textOf({ status, what, mend }: CheckResult, hasColours: boolean): strin
   return `${styleText(hasColours, style, mark.padEnd(5))}  ${lines}\n${mend === undefined ? '' : `       ${oneLine(mend)}\n`}`
 }
 
-/** How many open tasks are counted at once. */
-const PORTION = 2000
-
 /** What each entry of the agent's `earlier` still serves, and open tasks of other versions that have no entry. */
 async function earlierFindings(target: string, db: string, io: Io): Promise<CheckResult[]> {
   const { agent } = await loadAgent(target, io.cwd)
@@ -126,14 +123,8 @@ async function openVersions(db: string, cwd: string): Promise<ReadonlyMap<string
   const logger = { warn: () => {}, error: () => {} }
   const store = await openReader(db, cwd, logger).catch(() => undefined)
   if (!store) return undefined
-  const open = new Map<string, number>()
   try {
-    for (let after: string | undefined = ''; after !== undefined;) {
-      const { versions, next }: VersionCounts = await store.countVersions(PORTION, after)
-      for (const [version, count] of Object.entries(versions)) open.set(version, (open.get(version) ?? 0) + count)
-      after = next
-    }
-    return open
+    return await countOpenVersions((limit, after) => store.countVersions(limit, after))
   } finally {
     await store.close()
   }
