@@ -223,6 +223,41 @@ await import(${JSON.stringify(url)})`
   }
 })
 
+/** The packages that bring their types, and those that a subpath is named for. */
+const TYPED = ['xstate', 'zod']
+const NAMED_FOR: Readonly<Record<string, readonly string[]>> = {
+  './react': ['react'],
+  './a2a-sdk': ['@a2a-js/sdk'],
+  './grpc': ['@grpc/grpc-js'],
+  './ai': ['ai']
+}
+
+/** The packages that the declarations behind a declaration import, each with the path to the file that does. */
+function packagesBehind(declaration: string): Map<string, string> {
+  const packages = new Map<string, string>()
+  const paths = new Map([[declaration, declaration]])
+  for (const [file, path] of paths)
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(
+      /(?:^(?:import|export) [^;'"]* from |\bimport\()'([^']+)'/gm
+    )) {
+      const next = join(dirname(file), name.replace(/\.ts$/, '.d.ts'))
+      if (!name.startsWith('.')) packages.set(/^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name, path)
+      else if (!paths.has(next)) paths.set(next, `${path} < ${next}`)
+    }
+  return packages
+}
+
+await t.test('the types of a subpath need no package without types and no optional one that it is not named for', t => {
+  for (const [subpath, file] of sources) {
+    const packages = packagesBehind(join('dist', file.replace(/\.ts$/, '.d.ts')))
+    const allowed = [...TYPED, ...(NAMED_FOR[subpath] ?? [])]
+    const others = Array.from(packages).filter(([name]) => !name.startsWith('node:') && !allowed.includes(name))
+    t.strictSame(others, [], subpath)
+    for (const name of allowed) t.ok(packages.has(name), `${subpath} has types of ${name}`)
+  }
+  t.end()
+})
+
 /** A module that passes on every function and class of the package, so that its declarations name what they give. */
 async function passingOn(): Promise<string> {
   const lines = sources.map(async ([subpath, file], i) => {

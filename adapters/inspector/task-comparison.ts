@@ -38,7 +38,7 @@ const MOST_CONFIGURATIONS = 200
 const MOST_LINES = 200
 const LONGEST_LINE = 600
 
-/** What is said of tasks to which no verdict applies. */
+/** Sentences for tasks to which no verdict applies. */
 const GONE_ON = 'It has gone on with the agent of now.'
 const ENDED = 'It has ended, so it does not go on.'
 

@@ -2,7 +2,7 @@ import { servedRuntime, type ServedRuntime } from '../../../runtime/runtime-opti
 import { createNode } from '../../../runtime/runtime.ts'
 import { acceptedUrl } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
-import { inspectorWith } from '../../inspector/inspector.ts'
+import { inspectorWith } from '../../inspector/inspect.ts'
 import type { PortBinding, PortExtension } from '../../serve/port-extension.ts'
 import { serveMetrics, type ServedMetrics } from '../../serve/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'

@@ -92,8 +92,8 @@ export interface StoryMoment {
 }
 
 /**
- * The moments of a story. What says nothing new and lights nothing else belongs to the moment before it. A longer story
- * than `most` has groups of as many moments each as `most` needs: a group shows what its last moment does.
+ * The moments of a story. An event without new words, state, artifact or lit state belongs to the moment before it. A
+ * longer story than `most` has groups of as many moments each as `most` needs: a group shows what its last moment does.
  */
 export function storyMoments(
   lines: readonly StoryLine[],

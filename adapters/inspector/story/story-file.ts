@@ -78,8 +78,10 @@ class StoryFile {
   readonly #redact: Redact
   readonly #lines: readonly StoryLine[]
   readonly #moments: readonly StoryMoment[]
-  /** What became of offers, by their ids, and the labels of choices, by their JSON. */
-  readonly #answers = new Map<string, string>()
+  /** The ends of offers, by their ids. */
+  readonly #offerEnds = new Map<string, string>()
+  /** The labels of choices, by their JSON. */
+  readonly #labels = new Map<string, string>()
   /** The events that made artifacts as they are, by their ids. */
   readonly #results = new Map<string, TaskEvent>()
 
@@ -129,7 +131,7 @@ class StoryFile {
     return `<!doctype html>\n${html('html', { lang: 'en' }, html('head', {}, ...head), html('body', {}, body))}\n`
   }
 
-  /** What the task does, and on a phone what is shown below. */
+  /** The title, a line on the task at each moment, and for a phone the switch between the halves. */
   #header(title: string): string {
     const { task, work } = this.#story
     const choice = (id: string, name: string, isChosen: boolean) => html('label', {}, radio('half', id, isChosen), name)
@@ -148,7 +150,7 @@ class StoryFile {
     )
   }
 
-  /** What the task does at a moment, what it waits for and what an answer leads to; or how it ended. */
+  /** The line on the task at a moment: its state, its question and the states after an answer, or its end. */
   #now({ generation, status, results, lines }: StoryMoment, i: number): string {
     const { from, message } = lines.at(-1) as StoryLine
     const line = (kind: string, badge: string, words: string, hint = '') => {
@@ -232,16 +234,16 @@ class StoryFile {
 
   /** The answer to a choice as the label of the choice. */
   #labelled(part: Part): Part {
-    const label = 'data' in part ? this.#answers.get(JSON.stringify(part.data)) : undefined
+    const label = 'data' in part ? this.#labels.get(JSON.stringify(part.data)) : undefined
     return label === undefined ? part : { text: label }
   }
 
   #noteAnswers(message: Message): void {
     const { accept, decline } = (message.role === 'ROLE_USER' && moveOf(message)) || {}
-    if (accept !== undefined) this.#answers.set(String(Object(accept).offerId), 'The client accepted it.')
-    if (decline !== undefined) this.#answers.set(String(Object(decline).offerId), 'The client declined it.')
+    if (accept !== undefined) this.#offerEnds.set(String(Object(accept).offerId), 'The client accepted it.')
+    if (decline !== undefined) this.#offerEnds.set(String(Object(decline).offerId), 'The client declined it.')
     for (const part of message.role === 'ROLE_AGENT' ? choicesIn(message) : [])
-      if ('data' in part && !isNegotiating(part)) this.#answers.set(JSON.stringify(part.data), choiceLabel(part))
+      if ('data' in part && !isNegotiating(part)) this.#labels.set(JSON.stringify(part.data), choiceLabel(part))
   }
 
   #question(message: Message): string {
@@ -260,7 +262,7 @@ class StoryFile {
   }
 
   #offer({ offerId, terms, expiresAt }: Offer): string {
-    const end = this.#answers.get(offerId) ?? `It stood until ${expiresAt}.`
+    const end = this.#offerEnds.get(offerId) ?? `It stood until ${expiresAt}.`
     return this.#terms(terms) + html('p', { class: 'quiet' }, this.#text(end))
   }
 
@@ -290,7 +292,7 @@ class StoryFile {
     )
   }
 
-  /** What stands beside the conversation: the chart of the work, and the points of what came before it or of all. */
+  /** The other half: the chart of the work with the points before it, or without a chart all points. */
   #runs(points: readonly RunPoint[], counts: readonly number[]): string[] {
     const { work } = this.#story
     if (!work) return [this.#points(points, counts, 'run')]
@@ -421,7 +423,7 @@ class StoryFile {
   }
 }
 
-/** What is new in a moment, in a few words. */
+/** The newest line of a moment, in a few words. */
 function momentText(lines: readonly StoryLine[]): string {
   const { from, message, event } = lines.at(-1) as StoryLine
   const text = event ? eventWords(event) : `${from}: ${partsText(message?.parts.filter(part => !isNegotiating(part)))}`
