@@ -109,7 +109,7 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['m', 'write a message'],
   ['n', 'write the first message of a new context'],
   ['Enter', 'open the chosen row, on a small screen'],
-  [', .', 'one event of the task back, and on'],
+  [', .', 'one moment of the task back, and on'],
   ['+ −, 0', 'zoom a chart, fit it in; arrows move it'],
   ['Esc', 'back to the list'],
   ['?', 'this help']

@@ -18,15 +18,26 @@ import { chooseFirst, startNew, TaskList } from './task-list.tsx'
 import { startAtNewest, step, TimeBar } from './time-bar.tsx'
 import { TimelinePanel } from './timeline-panel.tsx'
 
-const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel: ComponentType }>> = {
-  story: { label: 'Story', panel: StoryPanel },
-  chart: { label: 'Chart', panel: ChartPanel },
-  sequence: { label: 'Sequence', panel: SequencePanel },
-  timeline: { label: 'Timeline', panel: TimelinePanel },
-  frames: { label: 'Frames', panel: FramesPanel },
-  talk: { label: 'Talk', panel: TalkPanel },
-  paths: { label: 'Paths', panel: PathsPanel },
-  nodes: { label: 'Nodes', panel: NodesPanel }
+interface Panel {
+  readonly label: string
+  /** What the tab shows, in one line. */
+  readonly about: string
+  readonly panel: ComponentType
+}
+
+const PANELS: Readonly<Record<PartName, Panel>> = {
+  story: { label: 'Story', about: 'The messages beside the lit chart', panel: StoryPanel },
+  chart: { label: 'Chart', about: 'The charts of the agent, lit by the chosen task', panel: ChartPanel },
+  sequence: { label: 'Sequence', about: 'The events that actors send each other', panel: SequencePanel },
+  timeline: {
+    label: 'Timeline',
+    about: 'The task, its artifacts and its history at each moment',
+    panel: TimelinePanel
+  },
+  frames: { label: 'Frames', about: 'The requests and answers on the wire', panel: FramesPanel },
+  talk: { label: 'Talk', about: 'The messages alone, to write and answer', panel: TalkPanel },
+  paths: { label: 'Paths', about: 'The paths that tests took, and what is proved', panel: PathsPanel },
+  nodes: { label: 'Nodes', about: 'The nodes of the cluster', panel: NodesPanel }
 }
 
 /** The tabs above which the time of the chosen task is; the story has it below. */
@@ -59,6 +70,7 @@ function Tabs() {
               type="button"
               role="tab"
               id={`tab-${name}`}
+              title={PANELS[name].about}
               aria-selected={name === part.value}
               aria-controls="part"
               tabIndex={name === part.value ? 0 : -1}

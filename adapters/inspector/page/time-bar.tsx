@@ -72,8 +72,8 @@ export function TimeBar() {
     <div class="time-bar" role="group" aria-label="Time">
       <button
         type="button"
-        aria-label="One event back"
-        title="One event back ( , )"
+        aria-label="One moment back"
+        title="One moment back ( , )"
         disabled={generation.value <= first}
         onClick={() => step(-1)}
       >
@@ -81,7 +81,7 @@ export function TimeBar() {
       </button>
       <input
         type="range"
-        aria-label="Event"
+        aria-label="Moment"
         aria-valuetext={`${generation.value}, ${words}`}
         min={first}
         max={last}
@@ -90,15 +90,15 @@ export function TimeBar() {
       />
       <button
         type="button"
-        aria-label="One event on"
-        title="One event on ( . )"
+        aria-label="One moment on"
+        title="One moment on ( . )"
         disabled={generation.value >= last}
         onClick={() => step(1)}
       >
         ▶
       </button>
       <span class="generation-now" title={`Generation ${generation.value} of the task`}>
-        <span class="wide">event </span>
+        <span class="wide">moment </span>
         {generation.value}
         <span class="wide"> of </span>
         <span class="narrow" aria-hidden="true">

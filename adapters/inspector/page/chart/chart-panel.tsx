@@ -263,9 +263,17 @@ function openedText({ versions: { before, now }, isKept }: ShownComparison): str
   return `This task was opened ${opened}, and the agent has version ${now} now.`
 }
 
+/** Whether the chosen task goes on the same way, as far as is known: what its chart says of the future holds. */
+export const goesOnTheSame = computed(() => {
+  const { taskId: id, comparison } = compared.value ?? {}
+  return id !== shownTaskId.value || !comparison || GOOD.includes(comparison.verdict)
+})
+
+const GOOD = ['same', 'gone on']
+
 function toneOf({ verdict }: ShownComparison): string {
   if (verdict === 'ended') return ''
-  if (['same', 'gone on'].includes(verdict)) return 'tone-good'
+  if (GOOD.includes(verdict)) return 'tone-good'
   return ['not restored', 'never ends'].includes(verdict) ? 'tone-bad' : 'tone-warn'
 }
 

@@ -20,7 +20,15 @@ import {
   statesAfterAnswer
 } from '../../story/moments.ts'
 import { log, logs, shownTaskId } from '../agent/task-log.ts'
-import { ChartLegend, chartNames, choices, pathMarks, pathOfChoice, workChoice } from '../chart/chart-panel.tsx'
+import {
+  ChartLegend,
+  chartNames,
+  choices,
+  goesOnTheSame,
+  pathMarks,
+  pathOfChoice,
+  workChoice
+} from '../chart/chart-panel.tsx'
 import { ChartPicture } from '../chart/chart-picture.tsx'
 import { titlesIn } from '../content/data-view.tsx'
 import { hello } from '../feed/feed.ts'
@@ -70,10 +78,13 @@ const afterAnswer = computed(() => {
   return statesAfterAnswer(path.value.active, transitions)
 })
 
-/** The answers that the shown question accepts and the states that follow, in words; empty without a question. */
+/**
+ * The answers that the shown question accepts and the states that follow, in words; empty without a question, and if
+ * the agent has changed, so that the task goes on otherwise.
+ */
 export const answerHint = computed(() => {
   const { status } = taskThen.value ?? {}
-  if (!status || !isInterrupted(status.state)) return ''
+  if (!status || !isInterrupted(status.state) || !goesOnTheSame.value) return ''
   if (status.state === 'TASK_STATE_AUTH_REQUIRED') return 'Once it is authorized, the work goes on after it.'
   const wanted = wantedText(status.message)
   const about = wanted === '' ? '' : ` (${wanted})`

@@ -113,10 +113,10 @@ function targetsNow(): ComposerProps {
   if (context !== undefined)
     targets.push({
       name: 'context',
-      label: 'In this conversation',
+      label: 'In this context',
       hint: standingOfferId.value
         ? 'Answer the offer above, or in your own words here'
-        : 'The next message of this conversation: it may begin a new task',
+        : 'The next message of this context: it may begin a new task',
       destination: { contextId: context }
     })
   if (context !== undefined && !isOpen && id !== undefined)
@@ -128,8 +128,8 @@ function targetsNow(): ComposerProps {
     })
   targets.push({
     name: 'new',
-    label: 'New conversation',
-    hint: 'The first message of a new conversation',
+    label: 'New context',
+    hint: 'The first message of a new context',
     destination: {}
   })
   const of = `${context} ${id} ${now}`

@@ -51,7 +51,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
       await page.waitForSelector('.artifact >> text=a large coffee')
       await page.waitForSelector('.story-run [data-state="barista.served"].active')
       t.match(await page.innerText('.story-now'), /completed\s+The task has ended\. Its result: coffee\.txt\./)
-      await page.focus('.story-panel [aria-label=Event]')
+      await page.focus('.story-panel [aria-label=Moment]')
       for (let back = 0; back < 20; back += 1) {
         await page.keyboard.press('ArrowLeft')
         if ((await page.innerText('.story-now')).includes('waits for your answer')) break
@@ -201,7 +201,7 @@ await t.test('Story', { skip: CHROMIUM === undefined && 'no Chromium on this mac
     await page.click('.offer-open >> text=Accept')
     await page.waitForSelector('.run-step-ended')
     t.match(await page.innerText('.story-now'), /completed[^]*receipt\.txt/)
-    t.match(await page.getAttribute('#composer', 'placeholder'), 'The next message of this conversation')
+    t.match(await page.getAttribute('#composer', 'placeholder'), 'The next message of this context')
     t.same(troubles, [])
   })
 
