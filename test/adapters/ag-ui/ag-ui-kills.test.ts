@@ -1,13 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { agUiHandler } from '../../../adapters/ag-ui/index.ts'
 import { defineAgent } from '../../../runtime/index.ts'
 import { testCluster } from '../../fixtures/cluster/cluster-nodes.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { AG_UI_CLIENTS, openThread, textsOf } from '../../fixtures/peers/ag-ui-clients.ts'
+import { servedProcess } from '../../fixtures/processes/served-process.ts'
 import { until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { sized } from '../../fixtures/servers/mcp-agent.ts'
 import { NO_POSTGRES, PostgresServer } from '../../fixtures/stores/postgres.ts'
@@ -26,44 +23,18 @@ export default defineAgent({
   }
 })`
 
-/** A process that serves the agent over AG-UI, and that is killed. */
-interface Killed {
-  readonly url: string
-  readonly kill: () => Promise<void>
-}
-
-async function servedProcess(t: Test, cwd: string, db: string, port: number): Promise<Killed> {
-  const bin = resolve('dist/adapters/cli/bin.js')
-  const argv = [bin, 'serve', 'agent.mjs', '--agui', '--db', db, '--port', String(port), '--json']
-  const child: ChildProcess = spawn(process.execPath, argv, { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  t.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
-  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
-  const [line] = (await once(lines, 'line')) as [string]
-  return {
-    url: (JSON.parse(line) as { agui: string }).agui,
-    kill: async () => {
-      child.kill('SIGKILL')
-      await ended
-    }
-  }
-}
-
 /** Kills the server between a question and its answer, and while a run streams; a page goes on with each next process. */
 async function survive(t: Test, cwd: string, db: string): Promise<void> {
   const port = await unusedPort()
   for (const client of AG_UI_CLIENTS) {
-    const first = await servedProcess(t, cwd, db, port)
+    const first = await servedProcess(t, 'agui', cwd, db, port)
     const page = openThread(client, undefined, { url: first.url })
     await page.say('a coffee')
     t.match(page.interrupts, [{ message: 'Which size?' }], `${client}: the question`)
     const interruptId = page.interrupts[0]?.id ?? ''
     await first.kill()
 
-    const second = await servedProcess(t, cwd, db, port)
+    const second = await servedProcess(t, 'agui', cwd, db, port)
     await page.answer({ size: 'huge' })
     t.match(page.interrupts, [{ id: interruptId, message: /^Not accepted/ }], 'the same question after a kill')
     const streaming = page.answer({ size: 'large' })
@@ -75,7 +46,7 @@ async function survive(t: Test, cwd: string, db: string): Promise<void> {
       'the run is lost'
     )
 
-    const third = await servedProcess(t, cwd, db, port)
+    const third = await servedProcess(t, 'agui', cwd, db, port)
     await page.run({ resume: [{ interruptId, status: 'resolved', payload: { size: 'large' } }] })
     t.match(textsOf(page), ['One large coffee.'], 'the page that kept its messages gets the rest')
     const threadId = String(page.state.task?.['contextId'])

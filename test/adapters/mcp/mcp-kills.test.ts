@@ -1,13 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { mcpHandler } from '../../../adapters/mcp/index.ts'
 import { defineAgent } from '../../../runtime/index.ts'
 import { testCluster } from '../../fixtures/cluster/cluster-nodes.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { mcpPeer, openedTask, questionIn, textsIn, type McpPeer } from '../../fixtures/peers/mcp-peer.ts'
+import { servedProcess } from '../../fixtures/processes/served-process.ts'
 import { until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { sized } from '../../fixtures/servers/mcp-agent.ts'
 import { NO_POSTGRES, PostgresServer } from '../../fixtures/stores/postgres.ts'
@@ -20,32 +17,6 @@ export default defineAgent({
   card: { name: 'Barista', skills: [{ id: 'coffee', name: 'Coffee', description: 'Makes coffee.', tags: [] }] },
   work: async ({ ask }) => ({ artifact: 'One ' + (await ask(inputRequired('Which size?', { schema }))).size })
 })`
-
-/** A process that serves the agent over MCP, and that is killed. */
-interface Killed {
-  readonly url: string
-  readonly kill: () => Promise<void>
-}
-
-async function servedProcess(t: Test, cwd: string, db: string, port: number): Promise<Killed> {
-  const bin = resolve('dist/adapters/cli/bin.js')
-  const argv = [bin, 'serve', 'agent.mjs', '--mcp', '--db', db, '--port', String(port), '--json']
-  const child: ChildProcess = spawn(process.execPath, argv, { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  t.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
-  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
-  const [line] = (await once(lines, 'line')) as [string]
-  return {
-    url: (JSON.parse(line) as { mcp: string }).mcp,
-    kill: async () => {
-      child.kill('SIGKILL')
-      await ended
-    }
-  }
-}
 
 const peerOf = (url: string): McpPeer =>
   mcpPeer(request => fetch(request as Request), { address: url, tasks: true, form: true })
@@ -63,31 +34,31 @@ async function asks(peer: McpPeer, taskId: string): Promise<string> {
 /** Kills the server at each moment of a task's life, and goes on with the next process. */
 async function survive(t: Test, cwd: string, db: string): Promise<void> {
   const port = await unusedPort()
-  const first = await servedProcess(t, cwd, db, port)
+  const first = await servedProcess(t, 'mcp', cwd, db, port)
   const peer = peerOf(first.url)
   const taskId = openedTask(await peer.call('coffee'))
   const before = await peer.rpc('tasks/get', { taskId })
   await first.kill()
 
-  const second = await servedProcess(t, cwd, db, port)
+  const second = await servedProcess(t, 'mcp', cwd, db, port)
   const known = await peer.rpc('tasks/get', { taskId })
   t.equal(known.result['createdAt'], before.result['createdAt'], 'the handle of before the kill is known')
   const key = await asks(peer, taskId)
   await second.kill()
 
-  const third = await servedProcess(t, cwd, db, port)
+  const third = await servedProcess(t, 'mcp', cwd, db, port)
   t.equal(await asks(peer, taskId), key, 'the question has the same key')
   t.match((await peer.rpc('tasks/update', answerWith(taskId, key, 'huge'))).result, { resultType: 'complete' })
   await third.kill()
 
-  const fourth = await servedProcess(t, cwd, db, port)
+  const fourth = await servedProcess(t, 'mcp', cwd, db, port)
   t.equal(await asks(peer, taskId), `${key}.2`, 'a refused answer is not forgotten')
   const given = peer.rpc('tasks/update', answerWith(taskId, `${key}.2`, 'large')).catch(() => undefined)
   await Promise.race([given, new Promise(done => setImmediate(done))])
   await fourth.kill()
   const acknowledged = (await given) !== undefined
 
-  await servedProcess(t, cwd, db, port)
+  await servedProcess(t, 'mcp', cwd, db, port)
   const after = await peer.rpc('tasks/get', { taskId })
   if (!acknowledged && after.result['status'] === 'input_required')
     await peer.rpc('tasks/update', answerWith(taskId, `${key}.2`, 'large'))

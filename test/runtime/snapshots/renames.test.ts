@@ -2,6 +2,7 @@ import t from 'tap'
 import { assign, fromCallback, sendParent, sendTo, setup, type AnyActorRef } from 'xstate'
 import { defineAgent, setupWork, typed, type AgentDefinition, type Migrate } from '../../../runtime/index.ts'
 import { onKillPoint } from '../../../runtime/primitives/kill-points.ts'
+import { askingChart } from '../../fixtures/runtime/agents.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { open, rest, say, stateName, taskIn, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -10,27 +11,6 @@ failOnLooseErrors(t)
 const never = fromCallback(() => {})
 
 type Definition = Omit<AgentDefinition, 'card'>
-
-/** A chart that asks in states of these names, and ends. */
-const asking = (...names: readonly string[]) =>
-  setupWork({}).createMachine({
-    id: 'work',
-    initial: names[0] ?? '',
-    states: Object.fromEntries([
-      ...names.map(
-        (name, i) =>
-          [
-            name,
-            {
-              tags: 'input-required' as const,
-              meta: { prompt: name },
-              on: { 'message.received': names[i + 1] ?? 'done' }
-            }
-          ] as const
-      ),
-      ['done', { type: 'final' as const }]
-    ])
-  })
 
 /** A trip with nested states, regions, history, a timer and actors. */
 const trip = (names: {
@@ -87,12 +67,12 @@ async function snapshotIn({ store }: Lives): Promise<Record<string, unknown>> {
 }
 
 await t.test('a state that was renamed is replaced in the tasks of every other version, without migrate', async t => {
-  const life = lives(t, { work: asking('old', 'last'), version: '1' })
+  const life = lives(t, { work: askingChart('old', 'last'), version: '1' })
   const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
   const points: string[] = []
   onKillPoint(point => void points.push(point))
   t.teardown(() => onKillPoint(undefined))
-  await life.again({ work: asking('new', 'last'), version: '2', renamed: { states: { old: 'new' } } })
+  await life.again({ work: askingChart('new', 'last'), version: '2', renamed: { states: { old: 'new' } } })
   t.equal(points.filter(point => point === 'before migration').length, 1)
   t.equal(await endOf(life, taskId), 'input-required: old', 'the client is not asked again')
   await life.again()
@@ -101,25 +81,25 @@ await t.test('a state that was renamed is replaced in the tasks of every other v
 })
 
 await t.test('a task that has nothing renamed is not migrated, and neither is one of the same version', async t => {
-  const work = asking('old', 'last')
+  const work = askingChart('old', 'last')
   const points: string[] = []
   onKillPoint(point => void points.push(point))
   t.teardown(() => onKillPoint(undefined))
   const life = lives(t, { work, version: '1' })
   const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
   await life.runtime.sendMessage(say('x', { taskId }))
-  await life.again({ work: asking('new', 'last'), version: '2', renamed: { states: { old: 'new' } } })
+  await life.again({ work: askingChart('new', 'last'), version: '2', renamed: { states: { old: 'new' } } })
   t.equal(stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state), 'completed')
   t.notOk(points.includes('before migration'))
   const same = lives(t, { work, version: '1' })
   const { id } = taskIn(await same.runtime.sendMessage(say('go')))
-  await same.again({ work: asking('new'), version: '1', renamed: { states: { old: 'new' } } })
+  await same.again({ work: askingChart('new'), version: '1', renamed: { states: { old: 'new' } } })
   t.match(await endOf(same, id), /^failed: .*the chart has no state work.old/)
 })
 
 await t.test('a task may be several versions old: each version has its names', async t => {
   const now: Definition = {
-    work: asking('c', 'last'),
+    work: askingChart('c', 'last'),
     version: '3',
     renamed: { '1': { states: { a: 'c' } }, '2': { states: { b: 'c' } } }
   }
@@ -127,21 +107,21 @@ await t.test('a task may be several versions old: each version has its names', a
     ['1', 'a'],
     ['2', 'b']
   ] as const) {
-    const life = lives(t, { work: asking(name, 'last'), version })
+    const life = lives(t, { work: askingChart(name, 'last'), version })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     await life.again(now)
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.message), 'last')
   }
-  const other = lives(t, { work: asking('a', 'last'), version: '0' })
+  const other = lives(t, { work: askingChart('a', 'last'), version: '0' })
   const { id } = taskIn(await other.runtime.sendMessage(say('go')))
   await other.again(now)
   t.match(await endOf(other, id), /the chart has no state work.a/, 'a version without names')
 })
 
 await t.test('two states may change their names with each other, for the version that stored them', async t => {
-  const life = lives(t, { work: asking('a', 'b'), version: '1' })
+  const life = lives(t, { work: askingChart('a', 'b'), version: '1' })
   const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
-  await life.again({ work: asking('b', 'a'), version: '2', renamed: { '1': { states: { a: 'b', b: 'a' } } } })
+  await life.again({ work: askingChart('b', 'a'), version: '2', renamed: { '1': { states: { a: 'b', b: 'a' } } } })
   t.equal(textOf(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.message), 'a')
 })
 
@@ -302,11 +282,11 @@ await t.test('two regions that become one fail their task', async t => {
 })
 
 await t.test('migrate gets the new names', async t => {
-  const life = lives(t, { work: asking('old', 'last'), version: '1' })
+  const life = lives(t, { work: askingChart('old', 'last'), version: '1' })
   const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
   const given: unknown[] = []
   await life.again({
-    work: asking('new', 'last'),
+    work: askingChart('new', 'last'),
     version: '2',
     renamed: { states: { old: 'new' } },
     migrate: ({ snapshot }) => (given.push(snapshot['value']), snapshot)
@@ -319,9 +299,9 @@ await t.test('the stored task of a function keeps all that it has', async t => {
   const life = lives(t, { work: async ({ sleep }) => sleep(1000), version: '1' })
   const { id } = await open(life.runtime)
   await rest()
-  await life.again({ work: asking('new'), version: '2', renamed: { states: { old: 'new' } } })
+  await life.again({ work: askingChart('new'), version: '2', renamed: { states: { old: 'new' } } })
   t.match(await endOf(life, id), /^failed: .*the work was no statechart, and is one now/)
-  const submitted = lives(t, { work: asking('a'), version: '1' })
+  const submitted = lives(t, { work: askingChart('a'), version: '1' })
   const { commit } = submitted.store
   let commits = 0
   Object.assign(submitted.store, {
@@ -330,7 +310,7 @@ await t.test('the stored task of a function keeps all that it has', async t => {
   const { id: first } = await open(submitted.runtime)
   await rest()
   Object.assign(submitted.store, { commit })
-  await submitted.kill({ work: asking('b'), version: '2', renamed: { states: { a: 'b' } } })
+  await submitted.kill({ work: askingChart('b'), version: '2', renamed: { states: { a: 'b' } } })
   t.equal(await endOf(submitted, first), 'input-required: b')
 })
 

@@ -11,6 +11,7 @@ import {
 import { onKillPoint } from '../../../runtime/primitives/kill-points.ts'
 import type { StoredWork } from '../../../runtime/snapshots/restored-task.ts'
 import { keepSpawnIdsApart } from '../../../runtime/xstate/actor-system.ts'
+import { askingChart } from '../../fixtures/runtime/agents.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import {
   deferred,
@@ -32,27 +33,6 @@ const never = fromCallback(() => {})
 const ends = 'It was stored by version 1, and this is version 2.'
 const cannot = 'This task cannot be resumed with the present agent:'
 
-/** A chart that asks, in states of these names, and ends. */
-const asking = (...names: string[]) =>
-  setupWork({}).createMachine({
-    id: 'work',
-    initial: names[0] ?? '',
-    states: Object.fromEntries([
-      ...names.map(
-        (name, i) =>
-          [
-            name,
-            {
-              tags: 'input-required' as const,
-              meta: { prompt: name },
-              on: { 'message.received': names[i + 1] ?? 'done' }
-            }
-          ] as const
-      ),
-      ['done', { type: 'final' as const }]
-    ])
-  })
-
 /** Opens a task under version 1, and comes back under version 2. */
 async function upgraded(life: Lives, now: Omit<AgentDefinition, 'card'>): Promise<string> {
   const { id } = await open(life.runtime, 'go', { contextId: 'c' })
@@ -64,7 +44,7 @@ async function upgraded(life: Lives, now: Omit<AgentDefinition, 'card'>): Promis
 const endOf = async (life: Lives, id: string) => (await life.told(id)).at(-1)
 
 await t.test('an agent has a version', async t => {
-  const work = asking('a')
+  const work = askingChart('a')
   t.equal(defineAgent({ card: { name: 'A' }, work }).version, '1.0.0')
   t.equal(defineAgent({ card: { name: 'A', version: '2.1' }, work }).version, '2.1')
   t.equal(defineAgent(defineAgent({ card: { name: 'A' }, work, version: 'blue' })).version, 'blue')
@@ -86,7 +66,7 @@ await t.test('an agent has a version', async t => {
 })
 
 await t.test("each stored task has its agent's version and the format of taskchart's charts", async t => {
-  const life = lives(t, { work: asking('a'), version: '1' })
+  const life = lives(t, { work: askingChart('a'), version: '1' })
   const { id } = taskIn(await life.runtime.sendMessage(say('go', { contextId: 'c' })))
   const stored = await life.store.loadContext({ ...anyone, contextId: 'c' })
   t.match(JSON.parse(stored?.snapshot ?? ''), { format: 1, value: 'idle' })
@@ -99,9 +79,9 @@ await t.test('a task of another version, older or newer, continues if it fits', 
     ['2', '1'],
     ['1', '1']
   ] as const) {
-    const life = lives(t, { work: asking('one', 'two'), version: stored })
+    const life = lives(t, { work: askingChart('one', 'two'), version: stored })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
-    await life.again({ work: asking('one', 'more', 'two'), version: present })
+    await life.again({ work: askingChart('one', 'more', 'two'), version: present })
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.message), 'more')
   }
 })
@@ -231,21 +211,21 @@ await t.test('a task fails with the reason if the agent no longer supports it', 
   }
 
   await t.test('which mentions an equal version, or a missing one', async t => {
-    const life = lives(t, { work: asking('a'), version: '1' })
+    const life = lives(t, { work: askingChart('a'), version: '1' })
     const { id } = taskIn(await life.runtime.sendMessage(say('go')))
-    await life.again({ work: asking('b'), version: '1' })
+    await life.again({ work: askingChart('b'), version: '1' })
     t.equal(
       await endOf(life, id),
       `failed: ${cannot} the chart has no state work.a. It was stored under the same version, 1.`
     )
 
-    const older = lives(t, { work: asking('a'), version: '1' })
+    const older = lives(t, { work: askingChart('a'), version: '1' })
     const { id: old } = taskIn(await older.runtime.sendMessage(say('go')))
     const { loadContext } = older.store
     Object.assign(older.store, {
       loadContext: async (key: Parameters<typeof loadContext>[0]) => withoutMembers(await loadContext(key))
     })
-    await older.again({ work: asking('b'), version: '1' })
+    await older.again({ work: askingChart('b'), version: '1' })
     t.equal(
       await endOf(older, old),
       `failed: ${cannot} the chart has no state work.a. It was stored by an agent without a version, and this is version 1.`
@@ -275,18 +255,22 @@ await t.test('migrate', async t => {
       ;(stored.snapshot.context as { n?: number }).n = 5
       return renamed(stored)
     }
-    const life = lives(t, { work: asking('old'), version: '1' })
+    const life = lives(t, { work: askingChart('old'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     const points: string[] = []
     onKillPoint(point => void points.push(point))
     t.teardown(() => onKillPoint(undefined))
-    await life.again({ work: asking('new', 'last'), version: '2', migrate })
+    await life.again({ work: askingChart('new', 'last'), version: '2', migrate })
     t.match(given, [{ version: '1', snapshot: { status: 'active', value: 'old', context: {}, children: {} } }])
     t.ok(points.includes('before migration'))
     await life.again()
     t.equal(given.length, 1, 'migrated work is stored under the present version')
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.message), 'last')
-    await life.again({ work: asking('old'), version: '1', migrate: ({ snapshot }) => ({ ...snapshot, value: 'old' }) })
+    await life.again({
+      work: askingChart('old'),
+      version: '1',
+      migrate: ({ snapshot }) => ({ ...snapshot, value: 'old' })
+    })
     t.equal(
       stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state),
       'completed',
@@ -298,7 +282,7 @@ await t.test('migrate', async t => {
     const migrate = () => {
       throw new Error('never')
     }
-    const life = lives(t, { work: asking('a'), version: '1', migrate })
+    const life = lives(t, { work: askingChart('a'), version: '1', migrate })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     await life.again()
     t.equal(stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state), 'completed')
@@ -310,7 +294,7 @@ await t.test('migrate', async t => {
     const { id } = await open(life.runtime)
     await rest()
     Object.assign(life.store, { commit })
-    await life.kill({ work: asking('b'), version: '2', migrate })
+    await life.kill({ work: askingChart('b'), version: '2', migrate })
     t.equal(textOf((await reaches(life.runtime, id, 'input-required')).status.message), 'b')
   })
 
@@ -320,13 +304,13 @@ await t.test('migrate', async t => {
       asked += 1
       return renamed(stored)
     }
-    const life = lives(t, { work: asking('old'), version: '1' })
+    const life = lives(t, { work: askingChart('old'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     onKillPoint(point => {
       if (point === 'before migration') life.die()
     })
     t.teardown(() => onKillPoint(undefined))
-    await life.again({ work: asking('new'), version: '2', migrate })
+    await life.again({ work: askingChart('new'), version: '2', migrate })
     onKillPoint(undefined)
     await life.kill()
     await life.again()
@@ -386,13 +370,13 @@ await t.test('migrate', async t => {
       ]
     ]
     for (const [name, migrate, reason] of wrong) {
-      const life = lives(t, { work: asking('old', 'new'), version: '1' })
+      const life = lives(t, { work: askingChart('old', 'new'), version: '1' })
       const { id } = taskIn(await life.runtime.sendMessage(say('go', { contextId: 'c' })))
       const { id: other } = taskIn(await life.runtime.sendMessage(say('go', { contextId: 'c' })))
       await life.runtime.sendMessage(say('x', { taskId: other }))
       const half = setup({ actors: { never } }).createMachine({})
       await life.again({
-        work: asking('new').provide({ actors: { half } }),
+        work: askingChart('new').provide({ actors: { half } }),
         version: '2',
         migrate: stored => (stored.snapshot.value === 'new' ? stored.snapshot : migrate(stored))
       })
@@ -402,32 +386,32 @@ await t.test('migrate', async t => {
   })
 
   await t.test('may omit history and children, and may assign a version to older work', async t => {
-    const life = lives(t, { work: asking('old'), version: '1' })
+    const life = lives(t, { work: askingChart('old'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     const { loadContext } = life.store
     Object.assign(life.store, {
       loadContext: async (key: Parameters<typeof loadContext>[0]) => withoutMembers(await loadContext(key))
     })
     await life.again({
-      work: asking('new'),
+      work: askingChart('new'),
       version: '2',
       migrate: ({ version }) => (version === undefined ? { status: 'active', value: 'new', context: {} } : undefined)
     })
     t.equal(stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state), 'completed')
-    const wrong = lives(t, { work: asking('old'), version: '1' })
+    const wrong = lives(t, { work: askingChart('old'), version: '1' })
     const { id } = taskIn(await wrong.runtime.sendMessage(say('go')))
     const { loadContext: load } = wrong.store
     Object.assign(wrong.store, {
       loadContext: async (key: Parameters<typeof loadContext>[0]) => withoutMembers(await load(key))
     })
-    await wrong.again({ work: asking('new'), version: '2', migrate: () => 1 })
+    await wrong.again({ work: askingChart('new'), version: '2', migrate: () => 1 })
     t.match(await endOf(wrong, id), /from no version to version 2 failed/)
   })
 })
 
 await t.test('a chart of another version', async t => {
   await t.test("updates its task's state if it now waits or not", async t => {
-    const life = lives(t, { work: asking('a', 'b'), version: '1' })
+    const life = lives(t, { work: askingChart('a', 'b'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     await life.again({
       version: '2',
@@ -438,7 +422,7 @@ await t.test('a chart of another version', async t => {
       })
     })
     t.equal(await endOf(life, taskId), 'working')
-    await life.again({ version: '3', work: asking('a') })
+    await life.again({ version: '3', work: askingChart('a') })
     t.equal(await endOf(life, taskId), 'input-required: a')
     t.equal(stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state), 'completed')
   })
@@ -523,7 +507,7 @@ await t.test('a chart of another version', async t => {
 
 await t.test('a context of a newer taskchart is not changed, and the error gives the reason', async t => {
   for (const of of ['context', 'task']) {
-    const life = lives(t, { work: asking('a') })
+    const life = lives(t, { work: askingChart('a') })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go', { contextId: 'c' })))
     const { loadContext, commit } = life.store
     const newer = (text: string) => JSON.stringify({ ...JSON.parse(text), format: 2 })
