@@ -2,9 +2,11 @@ import t, { type Test } from 'tap'
 import type { AgentClient } from '../../../adapters/client/agent-client.ts'
 import { connect, type ConnectOptions } from '../../../adapters/client/connect.ts'
 import { collectOddities } from '../../../adapters/client/warnings.ts'
+import { grpc } from '../../../adapters/grpc/index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import type { NativeVersion } from '../../../machines/protocol/versions.ts'
 import { createRuntime, defineAgent } from '../../../runtime/index.ts'
+import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import {
   failure,
   httpAgent,
@@ -142,9 +144,10 @@ async function deployed(t: Test) {
   const store = lastingStore()
   const { work, run } = steeredWork()
   const agent = defineAgent({ card: { name: 'Deployed' }, work })
+  const grpcPort = await unusedPort()
   const start = async (versions: readonly NativeVersion[], port: number) => {
     const runtime = createRuntime({ agent, store, versions })
-    const served = await serve(runtime, { port })
+    const served = await serve(runtime, { port, grpc: grpc({ port: grpcPort }) })
     const stop = async () => {
       await served.close()
       await runtime.close()
@@ -161,7 +164,7 @@ async function deployed(t: Test) {
 }
 
 await t.test('a stream goes on in 1.0 from its cursor when the agent is deployed again without 1.1', async t => {
-  for (const binding of ['JSONRPC', 'HTTP+JSON', 'WEBSOCKET']) {
+  for (const binding of ['JSONRPC', 'HTTP+JSON', 'WEBSOCKET', 'GRPC']) {
     const { url, run, redeploy } = await deployed(t)
     const first = new AbortController()
     const client = await connect(url, { bindings: [binding], random: () => 0, signal: first.signal })
@@ -189,7 +192,7 @@ await t.test('a stream goes on in 1.0 from its cursor when the agent is deployed
 })
 
 await t.test('a stream ends with a clear error if the card has no other version that the client may use', async t => {
-  for (const binding of ['JSONRPC', 'WEBSOCKET']) {
+  for (const binding of ['JSONRPC', 'WEBSOCKET', 'GRPC']) {
     const { url, run, redeploy } = await deployed(t)
     const client = await connect(url, { bindings: [binding], versions: ['1.1'], random: () => 0 })
     t.teardown(() => client.close())
