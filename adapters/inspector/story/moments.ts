@@ -1,7 +1,7 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { offerIn } from '../../../machines/protocol/negotiation.ts'
+import { isNegotiationPart, offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Artifact, Message, Part, Task, TaskStatus } from '../../../machines/protocol/objects.ts'
-import { isInterrupted, isTerminal, stateText } from '../../../machines/protocol/states.ts'
+import { isInterrupted, isTerminal, stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import type { ActorStep } from '../feed.ts'
@@ -171,7 +171,9 @@ export const POINT_KINDS = {
   asks: 'asks',
   step: 'step',
   result: 'result',
-  ended: 'ended'
+  completed: 'ended',
+  failed: 'ended',
+  canceled: 'ended'
 } as const
 
 /**
@@ -203,7 +205,7 @@ type PointDraft = Omit<RunPoint, 'atMs'>
 /** The point of a message that is in no event. */
 function pointOfMessage(message: Message, generation: number): PointDraft {
   const { messageId: key, parts } = message
-  const words = partsText(parts.filter(part => !isNegotiating(part)))
+  const words = partsText(parts.filter(part => !isNegotiationPart(part)))
   if (message.role === 'ROLE_AGENT') {
     const offer = offerIn(message)
     return { key, generation, kind: offer ? 'offers' : 'works', text: offer ? termsText(offer.terms) : words }
@@ -229,8 +231,14 @@ function pointOfEvent(event: TaskEvent): PointDraft | undefined {
   const { state } = update.statusUpdate.status
   const words = statusMessageText(event)
   if (isInterrupted(state)) return { key, kind: 'asks', text: words || stateText(state), generation }
-  if (isTerminal(state)) return { key, kind: 'ended', text: eventWords(event), generation }
+  if (isTerminal(state)) return { key, kind: endKind(state), text: eventWords(event), generation }
   return words === '' ? undefined : { key, kind: 'works', text: words, generation }
+}
+
+/** The kind of an end, which has a colour: good, bad (failed or rejected), or neither. */
+export function endKind(state: TaskState): 'completed' | 'failed' | 'canceled' {
+  if (state === 'TASK_STATE_COMPLETED') return 'completed'
+  return state === 'TASK_STATE_CANCELED' ? 'canceled' : 'failed'
 }
 
 function timeOf({ update }: TaskEvent): number {
@@ -294,11 +302,6 @@ export function choiceLabel(part: Part): string {
   const value = 'data' in part ? part.data : undefined
   const name = isObject(value) ? (value['name'] ?? value['title'] ?? value['label']) : value
   return typeof name === 'string' ? name : JSON.stringify(value)
-}
-
-/** Whether a part is an offer or a move of a negotiation. */
-export function isNegotiating(part: Part): boolean {
-  return 'data' in part && isObject(part.data) && Object.hasOwn(part.data, NEGOTIATION_EXTENSION)
 }
 
 /** A move in a client's message, untrusted. */

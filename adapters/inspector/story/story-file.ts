@@ -1,4 +1,4 @@
-import { offerIn, type Offer } from '../../../machines/protocol/negotiation.ts'
+import { isNegotiationPart, offerIn, type Offer } from '../../../machines/protocol/negotiation.ts'
 import type { Artifact, Message, Part, Task } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, stateText } from '../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
@@ -10,7 +10,7 @@ import {
   answerWords,
   choicesIn,
   choiceLabel,
-  isNegotiating,
+  endKind,
   lineOfMessage,
   type LitStep,
   moveOf,
@@ -163,7 +163,7 @@ class StoryFile {
         more
       )
     }
-    const words = partsText(message?.parts.filter(part => !isNegotiating(part)))
+    const words = partsText(message?.parts.filter(part => !isNegotiationPart(part)))
     if (generation <= 0 && message && offerIn(message))
       return line('asks', 'offer stands', 'An offer of the agent stands. If the client accepts it, the work begins.')
     const said = `The ${from} ${status && isInterrupted(status.state) ? 'answers' : 'says'}: “${words}”`
@@ -173,7 +173,7 @@ class StoryFile {
     const { work } = this.#story
     const states = work ? statesAfterAnswer(this.#statesAt(i), transitionsIn(work.svg)) : []
     return line(
-      isInterrupted(status.state) ? 'asks' : isTerminal(status.state) ? 'ended' : 'works',
+      isInterrupted(status.state) ? 'asks' : isTerminal(status.state) ? endKind(status.state) : 'works',
       badge,
       statusWords(status, partsText(status.message?.parts), Array.from(results.values(), artifactTitle), 'anyone'),
       answerWords(status, states)
@@ -220,7 +220,7 @@ class StoryFile {
     const offer = isClient ? undefined : offerIn(message)
     const move = isClient ? moveOf(message) : undefined
     const parts = message.parts
-      .filter(part => !(offer || move) || !isNegotiating(part))
+      .filter(part => !(offer || move) || !isNegotiationPart(part))
       .map(part => (isClient ? this.#labelled(part) : part))
     return html(
       'article',
@@ -243,7 +243,7 @@ class StoryFile {
     if (accept !== undefined) this.#offerEnds.set(String(Object(accept).offerId), 'The client accepted it.')
     if (decline !== undefined) this.#offerEnds.set(String(Object(decline).offerId), 'The client declined it.')
     for (const part of message.role === 'ROLE_AGENT' ? choicesIn(message) : [])
-      if ('data' in part && !isNegotiating(part)) this.#labels.set(JSON.stringify(part.data), choiceLabel(part))
+      if ('data' in part && !isNegotiationPart(part)) this.#labels.set(JSON.stringify(part.data), choiceLabel(part))
   }
 
   #question(message: Message): string {
@@ -426,7 +426,9 @@ class StoryFile {
 /** The newest line of a moment, in a few words. */
 function momentText(lines: readonly StoryLine[]): string {
   const { from, message, event } = lines.at(-1) as StoryLine
-  const text = event ? eventWords(event) : `${from}: ${partsText(message?.parts.filter(part => !isNegotiating(part)))}`
+  const text = event
+    ? eventWords(event)
+    : `${from}: ${partsText(message?.parts.filter(part => !isNegotiationPart(part)))}`
   return text.length > 120 ? `${text.slice(0, 119)}…` : text
 }
 

@@ -16,7 +16,9 @@ const COLOURS = {
   warn: ['#835200', '#e5b45a'],
   'warn-soft': ['#fbefd5', '#3b2f15'],
   good: ['#1a6d3f', '#69cf94'],
-  'good-soft': ['#dff3e6', '#173527']
+  'good-soft': ['#dff3e6', '#173527'],
+  bad: ['#b3262d', '#ff8a8f'],
+  'bad-soft': ['#fbe3e4', '#43201f']
 } as const
 
 function colours(theme: 0 | 1): string {
@@ -25,7 +27,7 @@ function colours(theme: 0 | 1): string {
     .join(';')
 }
 
-/** What a mark changes in a drawing: the colour and width of lines, the fill of a leaf, and whether it is visible. */
+/** The style of each mark in a drawing: the colour and width of lines, the fill of a leaf, the visibility. */
 const MARKS = {
   active: '--lit:var(--active);--wide:2.5;--fill:var(--active-fill)',
   visited: '--lit:var(--visited);--wide:2;--seen:visible',
@@ -73,7 +75,8 @@ dd{margin:0;font-weight:600}
 .now{margin:4px 0 0;overflow-wrap:anywhere}
 .badge{padding:1px 9px;border-radius:10px;background:var(--raised);font-size:13px}
 .badge.asks{background:var(--warn-soft);color:var(--warn)}
-.badge.ended{background:var(--good-soft);color:var(--good)}
+.badge.completed{background:var(--good-soft);color:var(--good)}
+.badge.failed{background:var(--bad-soft);color:var(--bad)}
 .talk,.points,.foot{padding:8px 16px}
 .foot{margin:0;font-weight:600}
 .picture,.chart{overflow:auto;padding:8px}
@@ -83,7 +86,8 @@ dd{margin:0;font-weight:600}
 .points li::before{content:'';position:absolute;left:-8px;top:9px;width:14px;height:14px;border:2px solid var(--mark);border-radius:50%;background:var(--surface)}
 .points .asks{background:none}
 .points .asks::before{border-color:var(--warn)}
-.points .result::before,.points .ended::before{border-color:var(--good)}
+.points .result::before,.points .completed::before{border-color:var(--good)}
+.points .failed::before{border-color:var(--bad)}
 .points .client::before{border-color:var(--accent)}
 .points label{display:grid;grid-template-columns:52px minmax(0,1fr) auto;gap:8px;padding:4px 8px;border:1px solid transparent;border-radius:6px;overflow-wrap:anywhere}
 .statechart [data-at]>.box{stroke:var(--lit,var(--border));stroke-width:var(--wide,1.25)}

@@ -130,7 +130,7 @@ interface StorySource {
   readonly redact: Redact
 }
 
-/** What is known of a task: the task, its events, and its recorded steps; `undefined` if it is not in this scope. */
+/** A task with its events and recorded steps; `undefined` if it is not in this scope. */
 async function readRun({ store, recorder }: Pick<StorySource, 'store' | 'recorder'>, scope: Scope, taskId: string) {
   const stored = await readWhole(store, scope, taskId)
   if (!stored) return undefined

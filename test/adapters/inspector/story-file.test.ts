@@ -150,6 +150,21 @@ await t.test('a story of which nothing is known has its place', t => {
   t.end()
 })
 
+await t.test('a task that failed is not marked as one that ended well', t => {
+  for (const [state, kind] of [
+    ['TASK_STATE_COMPLETED', 'completed'],
+    ['TASK_STATE_FAILED', 'failed'],
+    ['TASK_STATE_REJECTED', 'failed'],
+    ['TASK_STATE_CANCELED', 'canceled']
+  ] as const) {
+    const ended: Task = { id: 't', contextId: 'c', status: { state } }
+    const html = storyHtml({ task: ended, events: [status(1, state)], charts: [] }, redactValue)
+    t.match(html, `<li id="p0" class="${kind}">`)
+    t.match(html, `class="badge ${kind}"`)
+  }
+  t.end()
+})
+
 /** A page with a story as a file. What it asks for beside itself is an error. */
 async function opened(t: Test, html: string, width: number, more: object = {}): Promise<Page> {
   const page = await openPage(t, { viewport: { width, height: 900 }, ...more })
@@ -217,7 +232,7 @@ await t.test('in Chromium', { skip: CHROMIUM === undefined && 'no Chromium on th
     await page.click('.points li >> text=Small or large?')
     t.match(await page.innerText('.nows'), "waits for the client's answer")
     t.equal(
-      await page.evaluate("getComputedStyle(document.querySelector('.points li.ended')).borderLeftStyle"),
+      await page.evaluate("getComputedStyle(document.querySelector('.points li.completed')).borderLeftStyle"),
       'dashed'
     )
     t.same(await violations(page), [])

@@ -9,6 +9,7 @@ import {
   litSteps,
   moveOf,
   moveWords,
+  POINT_KINDS,
   runPoints,
   statesAfterAnswer,
   statusWords,
@@ -195,7 +196,7 @@ await t.test('the points of a run: messages, words, questions, steps, results an
       '4 asks input-required',
       '5 result artifact bread',
       '5 step bake',
-      '7 ended completed: Done.',
+      '7 completed completed: Done.',
       '7 step clean'
     ]
   )
@@ -203,6 +204,14 @@ await t.test('the points of a run: messages, words, questions, steps, results an
     runPoints([], steps).map(({ generation, text }) => `${generation} ${text}`),
     ['0 weigh', '0 bake', '0 clean']
   )
+  t.end()
+})
+
+await t.test('each end has the colour of its state', t => {
+  const kinds = (['COMPLETED', 'FAILED', 'REJECTED', 'CANCELED'] as const).map(state =>
+    runPoints([lineOfEvent(status(1, `TASK_STATE_${state}`))], []).map(({ kind }) => `${kind}, ${POINT_KINDS[kind]}`)
+  )
+  t.strictSame(kinds.flat(), ['completed, ended', 'failed, ended', 'failed, ended', 'canceled, ended'])
   t.end()
 })
 
