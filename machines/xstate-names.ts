@@ -114,7 +114,7 @@ export function eventName(type: string, invoked: readonly Invoked[] = []): strin
   const made = parseType(type)
   if (!made) return type
   const { kind, of, id } = made
-  if (kind === 'after') return `after ${id}`.replace(/\d$/, '$& ms')
+  if (kind === 'after') return /^\d+$/.test(id) ? `after ${id} ms` : `after ${id}`
   const who = of === 'state' ? id.slice(id.lastIndexOf('.') + 1) : whoOf(id, invoked)
   if (kind === 'snapshot') return `${who} changes`
   return kind === 'done' ? `${who} is done` : `${who} fails`

@@ -44,7 +44,7 @@ interface Services {
 export class PropertyWatch implements Observer {
   readonly #services: Services
   readonly #monitor: Monitor
-  /** Those of the agent's earlier versions, by version. */
+  /** The monitors of the agent's earlier versions, by version. */
   readonly #earlier: ReadonlyMap<string, Monitor>
   /** The tasks of the contexts in memory that have not ended. */
   readonly #contexts = new Map<ContextKey, Watched[]>()

@@ -1,4 +1,4 @@
-import { isTerminal, TASK_STATES, type TaskState } from '../machines/protocol/states.ts'
+import { isTerminal, stateText, TASK_STATES, type TaskState } from '../machines/protocol/states.ts'
 import type { CallScheduler } from './access/call-scheduler.ts'
 import { inTime } from './access/time-limit.ts'
 import type { ContextRegistry } from './contexts/context-registry.ts'
@@ -8,7 +8,7 @@ import { type Clock, unrefTimer } from './ports/clock.ts'
 import type { Logger } from './ports/logger.ts'
 import type { StoreStatus } from './store/rows.ts'
 import type { Store } from './store/store.ts'
-import type { Counters, Counts, Metric, MetricDefinition, MetricSource, MetricValue } from './telemetry/counters.ts'
+import type { Counters, Metric, MetricDefinition, MetricSource, MetricValue } from './telemetry/counters.ts'
 import { busySeconds, type Delays, EventLoopDelay } from './telemetry/event-loop-delay.ts'
 import type { Webhooks } from './webhooks/webhooks.ts'
 import { TransitionCounter } from './xstate/transition-counter.ts'
@@ -62,11 +62,11 @@ const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readin
     one(health().isReady ? 1 : 0)
   ),
   gauge('tasks', '{task}', 'Open tasks in the store, by state', ({ tasks }) =>
-    tasks ? OPEN.map(state => ({ value: tasks[state], attributes: { state: nameOf(state) } })) : []
+    tasks ? OPEN.map(state => ({ value: tasks[state], attributes: { state: stateText(state) } })) : []
   ),
   counter('tasks.opened', '{task}', 'Tasks opened', ({ counters }) => one(counters.openedTasks)),
   counter('tasks.ended', '{task}', 'Tasks ended, by terminal state', ({ counters }) =>
-    by('state', counters.endedTasks, nameOf)
+    by('state', counters.endedTasks, stateText)
   ),
   counter(
     'tasks.newer_version',
@@ -238,13 +238,15 @@ function one(value: number): readonly MetricValue[] {
 }
 
 /** A value for each name, which is the attribute. */
-function by(attribute: string, counts: Counts, nameOf = (name: string) => name): readonly MetricValue[] {
-  return Object.entries(counts).map(([name, value]) => ({ value, attributes: { [attribute]: nameOf(name) } }))
-}
-
-/** A task's state as the command line spells it: `input-required`. */
-function nameOf(state: string): string {
-  return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
+function by<Name extends string>(
+  attribute: string,
+  counts: Readonly<Record<Name, number>>,
+  nameOf: (name: Name) => string = name => name
+): readonly MetricValue[] {
+  return Object.entries<number>(counts).map(([name, value]) => ({
+    value,
+    attributes: { [attribute]: nameOf(name as Name) }
+  }))
 }
 
 /** Whether a runtime can serve calls: the answer of `/readyz`. */
@@ -293,7 +295,7 @@ export function healthOf({ state, store, clock }: HealthParts): Health {
 /** The time from the first transition that is not stored to the commit that stores it. */
 const FLUSH_MS = 1000
 
-/** What a flush needs. */
+/** The services of a flush. */
 interface FlushServices {
   readonly store: Store
   readonly clock: Clock

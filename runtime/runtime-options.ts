@@ -143,7 +143,7 @@ const OPTIONS: OptionKinds<NodeRuntimeOptions> = {
   observeProperties: TRUE_OR_FALSE
 }
 
-/** What to write for options that are those of the command, or of another function. */
+/** The right place of an option that belongs to the command or to another function, in words for an error. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   db: "store: sqliteStore('agent.db'), of taskchart/store, or store: await postgresStore('postgres://…'), of taskchart/postgres",
   port: 'serve(runtime, { port }), of taskchart/http',
@@ -294,7 +294,7 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   /** Capabilities that are on; operations of the others are refused. */
   readonly capabilities: Capabilities
   readonly limits: Limits
-  /** Those of them that bound the JSON of a request. */
+  /** The limits that bound the JSON of a request. */
   readonly jsonLimits: JsonLimits
   readonly logger: Logger
   readonly clock: Clock

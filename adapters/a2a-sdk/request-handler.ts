@@ -48,7 +48,7 @@ export function toRequestHandler(given: Runtime, options: RequestHandlerOptions 
   return requestHandlerOf(runtime, options)
 }
 
-/** The same, with what a binding adds to the SDK's objects. */
+/** A request handler with the members that a binding adds to the SDK's objects. */
 export function requestHandlerOf(
   runtime: ServedRuntime,
   options: RequestHandlerOptions,

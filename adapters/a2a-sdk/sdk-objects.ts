@@ -15,7 +15,7 @@ export interface Codec<T> {
   toJSON(object: T): unknown
 }
 
-/** What a binding adds to the SDK's objects, which have the members of 1.0 alone. */
+/** The members that a binding adds to the SDK's objects, which have those of 1.0 alone. */
 export interface Additions {
   /** Adds members to the JSON of a request. */
   request(message: object, json: unknown): unknown

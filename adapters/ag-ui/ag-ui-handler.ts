@@ -171,7 +171,7 @@ function endpointOf(
   return { isAt: pathname => find(pathname) !== undefined, answer }
 }
 
-/** What stands between the data of two events. */
+/** The text between the data of two events. */
 const BETWEEN = '\n\ndata: '
 
 /** How events become server-sent events: the first two together. */

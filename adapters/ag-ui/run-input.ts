@@ -28,7 +28,7 @@ export interface RunInput {
   readonly metadata: Record<string, unknown> | undefined
 }
 
-/** What the client wants. */
+/** The action that a client's input asks for. */
 export type RunAction =
   | { readonly kind: 'message'; readonly messageId: string; readonly parts: Part[] }
   | { readonly kind: 'move'; readonly messageId: string; readonly parts: Part[] }

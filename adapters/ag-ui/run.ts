@@ -49,7 +49,7 @@ const AUTHORIZATION_MS = 30_000
 const READ_MS = 1000
 const AN_ANSWER_IS_NEEDED = 'An answer is needed.'
 
-/** What a run follows. */
+/** The task, or the answer without one, that a run follows. */
 interface Source {
   readonly items: Items
   /** Why the task asks again. */
@@ -157,7 +157,7 @@ class Run {
     return isPause(state) && !(isAuthorized && state === 'TASK_STATE_AUTH_REQUIRED')
   }
 
-  /** What the run follows; `undefined` for nothing. */
+  /** Finds the source that the run follows; `undefined` without one. */
   async #open(action: RunAction): Promise<Source | 'unknown' | undefined> {
     if (action.kind === 'resume') return this.#resume(action)
     const { contextId, isEmpty } = this.#input

@@ -1,8 +1,8 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { offerIn } from '../../machines/protocol/negotiation.ts'
+import { isNegotiationPart, offerIn } from '../../machines/protocol/negotiation.ts'
 import type { Artifact, Message, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, stateText } from '../../machines/protocol/states.ts'
-import { NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { MODEL_METADATA } from '../ai/conversation.ts'
 import { answerSchemaOf } from '../client/messages.ts'
 import { foldTask } from '../client/state/fold-task.ts'
@@ -126,7 +126,7 @@ export class AgUiTask {
   *#reply(message: Message): Generator<AgUiEvent, void, undefined> {
     const { messageId, parts } = message
     const offer = offerIn(message)
-    const words = wordsIn(parts.filter(part => !isOffer(part)))
+    const words = wordsIn(parts.filter(part => !isNegotiationPart(part)))
     yield* this.#tellWhole(messageId, words === '' && offer ? `Terms: ${JSON.stringify(offer.terms)}` : words)
     if (offer)
       yield {
@@ -324,7 +324,7 @@ function artifactChanges(i: number, before: Artifact | undefined, after: Artifac
   }))
 }
 
-/** What a task at work says about its progress. */
+/** The events for the progress message of a task at work. */
 function* progressOf({ id, status: { state, message } }: Task): Generator<AgUiEvent, void, undefined> {
   if (!message || state !== 'TASK_STATE_WORKING') return
   yield {
@@ -350,10 +350,6 @@ function isText({ parts }: Artifact): boolean {
 /** Whether a stored artifact is a text that came in chunks. */
 function isStreamed(artifact: Artifact): boolean {
   return artifact.parts.length > 1 && isText(artifact)
-}
-
-function isOffer(part: Message['parts'][number]): boolean {
-  return 'data' in part && isObject(part.data) && NEGOTIATION_EXTENSION in part.data
 }
 
 /** The tokens that models used. */

@@ -16,7 +16,7 @@ export interface Calls {
     on(state: LinkState, watcher: () => void): () => void
     close(): Promise<void>
   }
-  /** What is known of the agent's generations. */
+  /** The generations of the agent, as far as its answers show them. */
   readonly generations: AgentGenerations
   /**
    * Whether the agent has the reliability extension, by its card or by an answer. A WebSocket waits for the first

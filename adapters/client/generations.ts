@@ -3,7 +3,7 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { type NativeVersion, NEXT_VERSION, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { mention } from './warnings.ts'
 
-/** What the answers of an agent show of its generations (1.1 §3.2.7), for one connection. */
+/** The generations of an agent as its answers show them (1.1 §3.2.7), for one connection. */
 export class AgentGenerations {
   /** The version of the requests. */
   readonly version: NativeVersion

@@ -14,7 +14,7 @@ export function agentAddress(url: string): URL {
   )
 }
 
-/** What a client sends to identify its caller, and the other origins that may receive it. */
+/** The credentials of the caller, and the other origins that may receive them. */
 export interface CredentialOptions {
   readonly headers?: unknown
   readonly credentials?: { readonly onlyIfAsked?: boolean } | undefined

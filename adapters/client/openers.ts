@@ -11,7 +11,7 @@ export interface Opener {
   readonly load: () => Promise<OpenCalls>
   /** The optional peers of the binding. */
   readonly peers?: string
-  /** What its requests cannot have, in words for an error. */
+  /** The carriers of secrets that its requests lack, in words for an error. */
   readonly lacks?: Readonly<Partial<Record<SecretPlace['carrier'], string>>>
 }
 

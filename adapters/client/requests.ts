@@ -149,7 +149,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   #isResumed = false
   #end: { error?: unknown } | undefined
   #isOver = false
-  /** What the request names. */
+  /** The task that the request names. */
   readonly #known: KnownTask
   readonly #generations: AgentGenerations
   readonly #order: EventOrder

@@ -28,7 +28,7 @@ const LOOK_MS = 20
 /** How long the other nodes may take to stop the contexts that are to be erased. */
 const WITHHOLD_MS = 5000
 
-/** What a node needs. */
+/** The options of a node. */
 export interface NodeOptions {
   readonly placement: Placement
   /** The store that all nodes share. */

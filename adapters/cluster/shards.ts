@@ -8,9 +8,9 @@ import { definitionsIn } from '../rows/definition-rows.ts'
 export class Shards {
   readonly count: number
   readonly #ids: Ids
-  /** Those whose contexts are restored here. */
+  /** The shards whose contexts are restored here. */
   readonly #owned = new Set<number>()
-  /** Those that are handed over: running work still ends its commits. */
+  /** The shards that are handed over: running work still ends its commits. */
   readonly #giving = new Set<number>()
 
   constructor(count: number, ids: Ids = randomIds) {

@@ -1,6 +1,6 @@
 import type { WrittenChart, WrittenState, WrittenTransition } from '../../runtime/xstate/written-chart.ts'
 
-/** What a drawing says of a state or a transition of two charts in one. */
+/** The mark of a state or a transition in a drawing of two charts in one. */
 export type Mark = 'added' | 'removed' | 'changed'
 
 /** Two charts in one, with marks by the ids of states and the names of transitions. */
@@ -18,7 +18,7 @@ export interface DifferenceMarks {
   readonly states: ReadonlyMap<string, string>
 }
 
-/** What is gone has another name than what is there. */
+/** The suffix of ids and names that only the old chart has, so that they differ from new ones. */
 const GONE = ' (before)'
 
 type Draft = { -readonly [Member in keyof WrittenState]: WrittenState[Member] }

@@ -9,8 +9,8 @@ export const KEEP_ALIVE_MS = 15_000
 /** The maximum number of characters per write. Longer texts are split, to notice whether the client reads. */
 const AT_ONCE = 64 * 1024
 
-/** Turns of the event loop whose events are written together: a write costs as much as making an event. */
-const TURNS = 8
+/** Rounds of the event loop whose events are written together: a write costs as much as making an event. */
+const ROUNDS = 8
 
 /** One server-sent event. A client that reconnects sends its `id` as `Last-Event-ID`. */
 export function sentEvent(data: string, id: number | undefined): string {
@@ -22,7 +22,7 @@ export function sentError(data: string, name: string | undefined): string {
   return name === undefined ? `data: ${data}\n\n` : `event: ${name}\ndata: ${data}\n\n`
 }
 
-/** The same for an event whose data is split into pieces. */
+/** The text of an event in pieces, for data in pieces. */
 export function* sentPieces(data: Iterable<string>, id: number | undefined): Generator<string, void, undefined> {
   yield id === undefined ? 'data: ' : `id: ${id}\ndata: `
   yield* data
@@ -30,9 +30,9 @@ export function* sentPieces(data: Iterable<string>, id: number | undefined): Gen
 }
 
 /**
- * The server-sent events to one client. Events of a few turns of the event loop are written together. While its sink is
- * full, {@link drained} makes senders wait. The connection of a client that reads nothing for {@link READER_STALL_MS}
- * is closed.
+ * The server-sent events to one client. Events of a few rounds of the event loop are written together. While its sink
+ * is full, {@link drained} makes senders wait. The connection of a client that reads nothing for
+ * {@link READER_STALL_MS} is closed.
  */
 export class EventStream {
   readonly #sink: StreamSink
@@ -48,7 +48,7 @@ export class EventStream {
   #wake = () => {}
 
   /**
-   * `left` is called when the connection closes before the end. `takesComments` is false for a body that is not SSE.
+   * `left` is called when the connection closes before the end. `allowsComments` is false for a body that is not SSE.
    */
   constructor(sink: StreamSink, clock: Clock, left: () => void, allowsComments = true) {
     this.#allowsComments = allowsComments
@@ -70,7 +70,7 @@ export class EventStream {
     if (!this.isOpen) return
     this.#waiting += event
     if (this.#waiting.length > AT_ONCE) this.#flush()
-    else if (!this.#isDue) this.#flushAfter(TURNS)
+    else if (!this.#isDue) this.#flushAfter(ROUNDS)
   }
 
   /**
@@ -83,7 +83,7 @@ export class EventStream {
     for (const piece of pieces) {
       if (!this.isOpen) return
       this.send(piece)
-      // A socket that accepts everything drains within the turn. Waiting for the turn's end lets other work run.
+      // A socket that accepts everything drains within the round. Waiting for its end lets other work run.
       await this.drained
       await roundEnd()
     }
@@ -132,9 +132,9 @@ export class EventStream {
     this.#wake()
   }
 
-  #flushAfter(turns: number): void {
+  #flushAfter(rounds: number): void {
     this.#isDue = true
-    afterRounds(turns, () => this.#flush())
+    afterRounds(rounds, () => this.#flush())
   }
 
   #flush(): void {

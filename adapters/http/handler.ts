@@ -168,7 +168,7 @@ function mountedHandler(
     const origin = originMounted(address, settings.hosts)
     return origin === undefined ? [] : interfacesFor(joinAgentUrl(origin, base))
   }
-  /** The same for a connection to a Node server, whose last result is kept: that of most requests. */
+  /** The last result for a connection to a Node server: most requests have the same. */
   let lastResult:
     | {
         readonly name: string

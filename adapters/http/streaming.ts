@@ -14,7 +14,7 @@ import { BodySink, EventStream, NodeResponseSink, sentError, sentEvent, sentPiec
 /** How a binding serialises an event, and an error that ends the stream. Both have no line breaks. */
 export interface Encoding {
   readonly encode: (event: object) => string
-  /** The same for a large event. */
+  /** Encodes a large event, in pieces. */
   readonly encodeLarge: (event: object) => Iterable<string>
   readonly encodeError: (error: unknown) => string
   /** The name of the event of an error. Default none. */

@@ -334,7 +334,7 @@ export interface ShownComparison {
   readonly details: readonly string[]
   /** For a function: the word or the step of its journal that differs, with both sides. */
   readonly word?: { readonly number?: number; readonly before: string; readonly now: string }
-  /** What has changed of the agent, as clauses. */
+  /** The changes of the agent, as clauses. */
   readonly changes: readonly {
     readonly change: 'added' | 'removed' | 'renamed' | 'changed'
     readonly says: string

@@ -62,7 +62,7 @@ export interface HubOptions {
 /**
  * Observes an agent for pages and sinks, and sends them its events. It observes the runtime from the first page or sink
  * until the last has gone, and for 30 more seconds after a page. Without them the runtime has no observer, unless
- * `recordsAlways`.
+ * `alwaysRecord`.
  */
 export class Hub {
   readonly #frames: FrameLog

@@ -34,7 +34,7 @@ export function inspect(options: InspectOptions = {}): PortExtension {
   return inspectorWith(options)
 }
 
-/** The same, with the URL of its page. */
+/** An inspector with the URL of its page. Throws as `inspect` does. */
 export function inspectorWith(options: InspectOptions): PortExtension & { readonly pageUrl: string } {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
   const { redact = redactValue, stately, token } = options

@@ -16,7 +16,7 @@ import type { IndexedTask, TaskIndex, TaskListener } from './recorder/task-index
 
 /** The data that a page shows. */
 export interface Shown {
-  /** The same for everything that is numbered in one sequence. */
+  /** The id of this recording. Another id means that the numbers begin again at 1. */
   readonly instance: string
   readonly recorder: Recorder
   readonly tasks: TaskIndex

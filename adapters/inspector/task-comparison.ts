@@ -19,7 +19,7 @@ import { activeStateIds, VERDICT_SENTENCES } from '../testing/diff/verdict-words
 import type { ChartId, ComparedChart, ShownComparison } from './feed.ts'
 import type { Redact } from './recorder/seen-step.ts'
 
-/** What a comparison reads of the runtime. */
+/** The parts of the runtime that a comparison reads. */
 interface ComparisonParts {
   readonly agent: Agent
   readonly store: Observation['store']

@@ -59,7 +59,7 @@ export interface ShownWalk {
   readonly steps: readonly (TestedStep & { readonly told: string })[]
   /** How many of the last steps repeat for ever. */
   readonly loops: number
-  /** What comes before the steps that repeat, or after the last step; empty if the last step violates the property. */
+  /** The line before the steps that repeat, or after the last step; empty if the last step violates the property. */
   readonly ending: string
   /** The command that proves the property alone. */
   readonly alone: string
@@ -82,7 +82,7 @@ export interface ShownProof {
   readonly atMs: number
   /** Its size, for people. */
   readonly head: string
-  /** What could not be seen, as lines. */
+  /** The bounds of the proof, as lines. */
   readonly bounds: readonly string[]
   readonly verdicts: readonly ShownVerdict[]
 }

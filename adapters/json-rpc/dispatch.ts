@@ -18,7 +18,7 @@ import {
 } from '../../machines/protocol/versions.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
 import type { CallContext, UncheckedOperations } from '../../runtime/access/call-context.ts'
-import { memoizePerTick } from '../../runtime/primitives/event-loop.ts'
+import { memoizePerRound } from '../../runtime/primitives/event-loop.ts'
 import type { Kind } from '../../runtime/primitives/options.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { jsonPieces } from './json-pieces.ts'
@@ -130,7 +130,7 @@ function invalid(
 }
 
 /** Serialises an event once for all its subscribers. */
-export const encodeOnce = memoizePerTick((event: object) => JSON.stringify(event))
+export const encodeOnce = memoizePerRound((event: object) => JSON.stringify(event))
 
 /** The frame with the result of a request. `extensions`: those that the request activated. */
 export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {
@@ -156,7 +156,7 @@ export function resultTexts(id: RequestId, extensions: readonly string[] = []): 
   }
 }
 
-/** The same frame in pieces, for a large result. */
+/** The frame of a result in pieces, for a large one. */
 export function* resultPieces(
   id: RequestId,
   result: unknown,
@@ -257,7 +257,7 @@ export class Versions {
   /** Their names, the newest first. */
   readonly served: readonly string[]
 
-  /** Those that the runtime itself speaks, the newest first. */
+  /** The versions that the runtime itself speaks, the newest first. */
   readonly native: readonly NativeVersion[]
 
   constructor(dialects: readonly Dialect[] = [], native: readonly NativeVersion[] = [PROTOCOL_VERSION]) {

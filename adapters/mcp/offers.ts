@@ -1,8 +1,14 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { type Decoded, tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { MoveSchema, type NegotiationMove, type Offer, offerIn } from '../../machines/protocol/negotiation.ts'
-import type { Message, Part } from '../../machines/protocol/objects.ts'
+import {
+  isNegotiationPart,
+  MoveSchema,
+  type NegotiationMove,
+  type Offer,
+  offerIn
+} from '../../machines/protocol/negotiation.ts'
+import type { Message } from '../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { messageResult, type ToolResult, wordsIn } from './content.ts'
 import { elicitedForm, type FormOptions, type FormSchema, MOST_FIELDS } from './form.ts'
@@ -89,7 +95,10 @@ export function offerForm(
 
 /** An offer as a request to the client's user. */
 export function offerElicitation({ offer, message }: OfferInMessage, form: OfferForm): Elicitation {
-  const words = [wordsIn(message.parts.filter(part => !isOffer(part))), `Terms: ${JSON.stringify(offer.terms)}`]
+  const words = [
+    wordsIn(message.parts.filter(part => !isNegotiationPart(part))),
+    `Terms: ${JSON.stringify(offer.terms)}`
+  ]
   return {
     method: 'elicitation/create',
     params: { mode: 'form', message: words.filter(line => line !== '').join('\n'), requestedSchema: form.schema }
@@ -123,15 +132,11 @@ function wireMove(argument: Schema): Schema {
 /** The result of an offer for a client that cannot ask its user. */
 export function offerResult({ offer, message }: OfferInMessage): ToolResult {
   const { offerId, terms, expiresAt } = offer
-  return messageResult({ ...message, parts: message.parts.filter(part => !isOffer(part)) }, [
+  return messageResult({ ...message, parts: message.parts.filter(part => !isNegotiationPart(part)) }, [
     `The agent offers to do it on these terms: ${JSON.stringify(terms)}`,
     `offerId: ${offerId}, until ${expiresAt}`,
     'Ask your user. Then call this tool again with the contextId and negotiation: { "accept": offerId }, { "decline": offerId } or { "propose": terms }.'
   ])
-}
-
-function isOffer(part: Part): boolean {
-  return 'data' in part && isObject(part.data) && NEGOTIATION_EXTENSION in part.data
 }
 
 function termsSchemaOf({ capabilities }: AgentCard): Schema | undefined {

@@ -77,7 +77,7 @@ const CODES: ReadonlyMap<number, string> = new Map([
   [4874, 'IOERR_SHMSIZE']
 ])
 
-/** The same by SQLite's text. */
+/** The codes of errors by SQLite's text. */
 const CODES_BY_TEXT: ReadonlyMap<string, string> = new Map([
   ['database is locked', 'BUSY'],
   ['attempt to write a readonly database', 'READONLY'],

@@ -115,7 +115,7 @@ export class Connection {
       socket.terminate()
     }
     this.#inbox = new Inbox({
-      turns: runtime.settings.scheduler.reading,
+      reading: runtime.settings.scheduler.reading,
       user: sharerKeyOf(owner, connection),
       connection,
       readPause: this.#readPause,
@@ -154,13 +154,13 @@ export class Connection {
     socket.on('error', () => {})
   }
 
-  #read({ data, bytes, isBinary, rate: pace }: ReceivedFrame): void {
+  #read({ data, bytes, isBinary, rate }: ReceivedFrame): void {
     this.#countUnread()
     if (this.#socket.readyState !== this.#socket.OPEN) return
     killPoint('frame received')
     if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
     const { limits, jsonLimits, clock } = this.#runtime.settings
-    if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
+    if (rate === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
     const text = typeof data === 'string' ? data : data.toString('utf8')
     this.#tap?.onFrame?.(this.#name, 'in', text)
     const envelope = readEnvelope(text, jsonLimits)
@@ -170,7 +170,7 @@ export class Connection {
     }
     switch (envelope.kind) {
       case 'request':
-        return pace === 'within'
+        return rate === 'within'
           ? this.#begin(envelope, bytes)
           : this.#refuse(envelope.id, tooFast(limits.framesPerSecond), bytes, envelope.params)
       case 'notification':
@@ -280,7 +280,7 @@ export class Connection {
     let sent = 0
     const send = (event: object): ReadResult => {
       if (signal.aborted) return false
-      // Many streams of a connection may send events in one turn.
+      // Many streams of a connection may send events in one round of the event loop.
       if (this.#outbox.drained) return this.#outbox.drained.then(() => send(event) || undefined)
       const sending = sent === 0 ? call.large?.send(event) : undefined
       sent += 1

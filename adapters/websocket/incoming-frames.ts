@@ -246,7 +246,7 @@ export class ReadPause {
  * Why a connection is not read: its client reads no answers or is over a quota, its messages wait, or there is no
  * memory for one.
  */
-type PauseReason = 'unread answers' | 'quota' | 'turn' | 'no room'
+type PauseReason = 'unread answers' | 'quota' | 'share' | 'no room'
 
 /** The memory overhead of a waiting message, in bytes. */
 const MESSAGE_BYTES = 128
@@ -265,7 +265,7 @@ export interface ReceivedFrame {
  * processes one message.
  */
 interface InboxOptions {
-  readonly turns: FairQueue
+  readonly reading: FairQueue
   readonly user: object | string
   readonly connection: object
   readonly readPause: ReadPause
@@ -274,7 +274,7 @@ interface InboxOptions {
 
 /**
  * The unparsed messages of one connection, in order. The {@link FairQueue} schedules parsing fairly among all callers,
- * with a limit per turn of the event loop. While messages wait, the connection is not read.
+ * with a limit per round of the event loop. While messages wait, the connection is not read.
  */
 export class Inbox {
   /** The inboxes with messages of this round of the event loop. */
@@ -282,8 +282,8 @@ export class Inbox {
   readonly #options: InboxOptions
   #waiting: ReceivedFrame[] = []
   #bytes = 0
-  /** Whether a turn is scheduled for the first waiting message. */
-  #isTurnScheduled = false
+  /** Whether the first waiting message is scheduled. */
+  #isScheduled = false
 
   constructor(options: InboxOptions) {
     this.#options = options
@@ -301,23 +301,23 @@ export class Inbox {
   add(frame: ReceivedFrame, mayWait: boolean): void {
     const isFirst = this.#waiting.length === 0
     const isAlone = !mayWait || Inbox.#gathering.isSame(this.#options.connection)
-    const turn = isFirst && isAlone ? this.#turnOf(frame) : undefined
-    if (isFirst && isAlone && !turn) return this.#options.read(frame)
+    const wait = isFirst && isAlone ? this.#waitOf(frame) : undefined
+    if (isFirst && isAlone && !wait) return this.#options.read(frame)
     this.#waiting.push(frame)
     this.#bytes += frame.bytes + MESSAGE_BYTES
-    if (turn) void this.#readAfter(turn)
+    if (wait) void this.#readAfter(wait)
     else if (isFirst) Inbox.#gathering.add(this)
   }
 
-  /** Reads the waiting messages, up to one that has to wait for its turn. */
+  /** Reads the waiting messages, up to one that has to wait. */
   readWaiting(): void {
-    if (this.#isTurnScheduled) return
+    if (this.#isScheduled) return
     for (let [next] = this.#waiting; next; [next] = this.#waiting) {
-      const turn = this.#turnOf(next)
-      if (turn) return void this.#readAfter(turn)
+      const wait = this.#waitOf(next)
+      if (wait) return void this.#readAfter(wait)
       this.#readFirst()
     }
-    this.#options.readPause.resume('turn')
+    this.#options.readPause.resume('share')
   }
 
   /** Drops waiting messages of a closed connection. */
@@ -326,11 +326,11 @@ export class Inbox {
     this.#bytes = 0
   }
 
-  async #readAfter(turn: Promise<void>): Promise<void> {
-    this.#options.readPause.pause('turn')
-    this.#isTurnScheduled = true
-    await turn
-    this.#isTurnScheduled = false
+  async #readAfter(wait: Promise<void>): Promise<void> {
+    this.#options.readPause.pause('share')
+    this.#isScheduled = true
+    await wait
+    this.#isScheduled = false
     this.#readFirst()
     this.readWaiting()
   }
@@ -342,8 +342,8 @@ export class Inbox {
     this.#options.read(frame)
   }
 
-  #turnOf({ bytes }: ReceivedFrame): Promise<void> | undefined {
-    const { turns, user } = this.#options
-    return turns.next(user, readingCost(bytes))
+  #waitOf({ bytes }: ReceivedFrame): Promise<void> | undefined {
+    const { reading, user } = this.#options
+    return reading.next(user, readingCost(bytes))
   }
 }

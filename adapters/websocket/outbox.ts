@@ -16,7 +16,7 @@ const CLOSE_MS = 5_000
 type Leaving = 'round' | 'next round'
 
 /**
- * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may
+ * The outgoing frames of one connection. Frames of one round of the event loop are written together. Frames that may
  * wait are written with those of the next round, since with many streams a write is the most expensive part of an
  * event. While more than {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not
  * read. If nothing drains for {@link READER_STALL_MS}, the connection is closed with 4413.
@@ -26,7 +26,7 @@ export class Outbox {
   readonly #stream: Socket
   readonly #readPause: ReadPause
   readonly #clock: Clock
-  readonly #see: ((frame: string) => void) | undefined
+  readonly #onFrame: ((frame: string) => void) | undefined
   /** The texts of frames that are not written yet, three for each. */
   #texts: string[] = []
   #length = 0
@@ -38,13 +38,19 @@ export class Outbox {
   /** Frames to send after it. */
   #held: string[] = []
 
-  /** `see` is called with each frame. */
-  constructor(socket: ServedSocket, stream: Socket, readPause: ReadPause, clock: Clock, see?: (frame: string) => void) {
+  /** `onFrame` is called with each frame. */
+  constructor(
+    socket: ServedSocket,
+    stream: Socket,
+    readPause: ReadPause,
+    clock: Clock,
+    onFrame?: (frame: string) => void
+  ) {
     this.#socket = socket
     this.#stream = stream
     this.#readPause = readPause
     this.#clock = clock
-    this.#see = see
+    this.#onFrame = onFrame
     socket.beforeClose = this.#flush
   }
 
@@ -59,14 +65,14 @@ export class Outbox {
     if (this.#pieces) return void this.#held.push(head + body + end)
     this.#texts.push(head, body, end)
     this.#length += head.length + body.length + end.length
-    this.#see?.(head + body + end)
+    this.#onFrame?.(head + body + end)
     if (this.#length + this.#stream.writableLength > HIGH_WATER_BYTES) this.#flush()
     else this.#flushAfter(leaving)
   }
 
   /**
    * Sends one text message as fragments, one per piece, as fast as the client reads. Other work runs between them. Call
-   * it when {@link drained} is `undefined`; frames sent meanwhile follow. `shown` is passed to `see` in its place.
+   * it when {@link drained} is `undefined`; frames sent meanwhile follow. `shown` is passed to `onFrame` in its place.
    */
   sendPieces(pieces: Iterable<string>, shown: string): Promise<void> {
     this.#flush()
@@ -89,7 +95,7 @@ export class Outbox {
     this.#pieces = undefined
     if (this.#socket.readyState !== this.#socket.OPEN) return
     this.#socket.send('', { fin: true })
-    this.#see?.(shown)
+    this.#onFrame?.(shown)
     for (const frame of this.#held.splice(0)) this.send(frame)
   }
 

@@ -86,6 +86,13 @@ export function moveIn(message: Message): (Decoded<NegotiationMove> & { readonly
   return { name: first.name, ...tryDecode(MoveSchema, first.value, first.name) }
 }
 
+/** Whether a part has a negotiation member: an offer or a move, valid or not. */
+export function isNegotiationPart(
+  part: Part
+): part is Extract<Part, { readonly data: unknown }> & { readonly data: Readonly<Record<string, unknown>> } {
+  return 'data' in part && isObject(part.data) && Object.hasOwn(part.data, NEGOTIATION_EXTENSION)
+}
+
 /** Terms are JSON here, since they were validated on arrival. */
 function partOf(content: { readonly offer: Offer } | NegotiationMove): Part {
   return { data: { [NEGOTIATION_EXTENSION]: content as JsonValue } }
@@ -93,7 +100,7 @@ function partOf(content: { readonly offer: Offer } | NegotiationMove): Part {
 
 function membersOf({ parts }: Pick<Message, 'parts'>): Member[] {
   return parts.flatMap((part, i) => {
-    if (!('data' in part) || !isObject(part.data) || !Object.hasOwn(part.data, NEGOTIATION_EXTENSION)) return []
+    if (!isNegotiationPart(part)) return []
     return [
       {
         name: pathText('message', ['parts', i, 'data', NEGOTIATION_EXTENSION]),

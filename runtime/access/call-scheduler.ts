@@ -30,9 +30,9 @@ export class CallScheduler {
    * for something else.
    */
   take<T>(user: User, run: (waits: () => void) => Promise<T>): Promise<T> {
-    const turn = this.#beginning.next(user)
-    if (!turn) return this.#run(user, run)
-    return turn.then(() => {
+    const wait = this.#beginning.next(user)
+    if (!wait) return this.#run(user, run)
+    return wait.then(() => {
       this.reading.resume()
       return this.#run(user, run)
     })
@@ -66,7 +66,7 @@ export class CallScheduler {
 }
 
 /** Maximum cost of one round of the event loop: of all users, and of each user while several call. */
-interface TurnBounds {
+interface RoundBounds {
   readonly all: number
   readonly each: number
 }
@@ -75,13 +75,13 @@ interface TurnBounds {
  * Calls that begin in one round of the event loop. For a single user a large batch lets answers leave together. Among
  * several users each has a small batch of its own, so that no call waits for those of others.
  */
-export const BEGINNING: TurnBounds = { all: 16, each: 8 }
+export const BEGINNING: RoundBounds = { all: 16, each: 8 }
 
 /**
  * Bytes parsed in one round, by {@link readingCost}. A round parses at most one large message; after 4 MiB the caller's
  * next one waits 256 rounds.
  */
-export const READING: TurnBounds = { all: 256 * 1024, each: 16 * 1024 }
+export const READING: RoundBounds = { all: 256 * 1024, each: 16 * 1024 }
 
 /** The cost to parse and check a message of this many bytes. */
 export function readingCost(bytes: number): number {
@@ -89,7 +89,7 @@ export function readingCost(bytes: number): number {
 }
 
 /** For how many rounds several users count as calling after a change of user: half a second of a busy server. */
-const REMEMBERED_TURNS = 1024
+const REMEMBERED_ROUNDS = 1024
 
 interface Waiting {
   readonly begin: () => void
@@ -103,12 +103,12 @@ interface Waiting {
  * users its user waits for as many rounds as it costs.
  */
 export class FairQueue {
-  readonly #bounds: TurnBounds
+  readonly #bounds: RoundBounds
   readonly #isHeld: (user: object | string) => boolean
   readonly #waiting = new Map<object | string, Waiting[]>()
   /** Cost of this round, in which a large call counts as its user's part. */
   #begun = 0
-  /** The same by user, while several call. */
+  /** The number of begun calls by user, while several call. */
   readonly #begunOf = new Map<object | string, number>()
   /** Whether a large call has begun in this round. */
   #isLargeBegun = false
@@ -117,10 +117,10 @@ export class FairQueue {
   #isScheduled = false
   #latestUser: object | string | undefined
   /** Rounds left in which several users count as calling. */
-  #sharedTurns = 0
+  #sharedRounds = 0
 
   /** Calls of a user wait while `isHeld` is true for it. */
-  constructor(bounds: TurnBounds, isHeld: (user: object | string) => boolean = () => false) {
+  constructor(bounds: RoundBounds, isHeld: (user: object | string) => boolean = () => false) {
     this.#bounds = bounds
     this.#isHeld = isHeld
   }
@@ -131,7 +131,7 @@ export class FairQueue {
    */
   next(user: object | string, cost = 1): Promise<void> | undefined {
     this.#schedule()
-    if (user !== (this.#latestUser ?? user)) this.#sharedTurns = REMEMBERED_TURNS
+    if (user !== (this.#latestUser ?? user)) this.#sharedRounds = REMEMBERED_ROUNDS
     this.#latestUser = user
     if (this.#waiting.has(user) || !this.#mayBegin(user, cost))
       return new Promise(begin => this.#wait(user, { begin, cost }))
@@ -158,13 +158,13 @@ export class FairQueue {
 
   #mayBegin(user: object | string, cost: number): boolean {
     if (this.#begun >= this.#bounds.all || this.#debts.has(user) || this.#isHeld(user)) return false
-    const isFull = this.#sharedTurns > 0 && (this.#begunOf.get(user) ?? 0) >= this.#bounds.each
+    const isFull = this.#sharedRounds > 0 && (this.#begunOf.get(user) ?? 0) >= this.#bounds.each
     return !isFull && !(this.#isLargeBegun && cost > this.#part)
   }
 
   /** Maximum cost of one user in a round. */
   get #part(): number {
-    return this.#sharedTurns > 0 ? this.#bounds.each : this.#bounds.all
+    return this.#sharedRounds > 0 ? this.#bounds.each : this.#bounds.all
   }
 
   #wait(user: object | string, call: Waiting): void {
@@ -175,7 +175,7 @@ export class FairQueue {
 
   #charge(user: object | string, cost: number): void {
     const part = this.#part
-    if (this.#sharedTurns > 0) this.#begunOf.set(user, (this.#begunOf.get(user) ?? 0) + cost)
+    if (this.#sharedRounds > 0) this.#begunOf.set(user, (this.#begunOf.get(user) ?? 0) + cost)
     this.#begun += Math.min(cost, part)
     if (cost <= part) return
     this.#isLargeBegun = true
@@ -185,15 +185,15 @@ export class FairQueue {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    setImmediate(() => this.#turn())
+    setImmediate(() => this.#runRound())
   }
 
-  #turn(): void {
+  #runRound(): void {
     this.#isScheduled = false
     this.#begun = 0
     if (this.#begunOf.size > 0) this.#begunOf.clear()
     this.#isLargeBegun = false
-    this.#sharedTurns = Math.max(0, this.#sharedTurns - 1)
+    this.#sharedRounds = Math.max(0, this.#sharedRounds - 1)
     this.#payDebts()
     if (this.#debts.size > 0 || this.#isAnyoneFree()) this.#schedule()
     // A user with more waiting calls is put last, so this loop reaches it again.
@@ -215,7 +215,7 @@ export class FairQueue {
 
   #payDebts(): void {
     for (const [user, debt] of this.#debts) {
-      if (debt > this.#bounds.each && this.#sharedTurns > 0) this.#debts.set(user, debt - this.#bounds.each)
+      if (debt > this.#bounds.each && this.#sharedRounds > 0) this.#debts.set(user, debt - this.#bounds.each)
       else this.#debts.delete(user)
     }
   }

@@ -35,8 +35,8 @@ class QuotaUsage {
   #opened = 0
   /** Tasks that may be opened before the count is read again, in a cluster. */
   #left = 0
-  /** The end of the last task's opening in turn. */
-  #turn: Promise<unknown> = Promise.resolve()
+  /** The end of the last opening of a task that waits for the one before. */
+  #latest: Promise<unknown> = Promise.resolve()
   readonly #of: keyof Quotas
   readonly #requests: TokenBucket
   readonly #events: TokenBucket
@@ -101,8 +101,8 @@ class QuotaUsage {
 
   /** Runs one after the other. */
   inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const end = this.#turn.then(run)
-    this.#turn = end.catch(() => {})
+    const end = this.#latest.then(run)
+    this.#latest = end.catch(() => {})
     return end
   }
 

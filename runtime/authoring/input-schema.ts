@@ -115,7 +115,7 @@ export function contentValue(content: { readonly parts: readonly Part[] }): unkn
   return part && 'data' in part ? part.data : textOf(content)
 }
 
-/** What the schema of a chart's question has made of an answer, by the event with which the chart receives it. */
+/** The answer as the schema of the question parsed it, by the event with which the chart receives it. */
 const parsedAnswers = new WeakMap<object, { readonly schema: StandardSchema<unknown>; readonly answer: unknown }>()
 
 /** An answer as a chart receives it. `dataOf` with the schema of the question gives the parsed answer. */

@@ -170,7 +170,7 @@ function guardingQuestions({ createMachine, extend, ...others }: Made): Made {
   }
 }
 
-/** What XState's `setup` makes, as far as it is wrapped here. */
+/** The members of the result of XState's `setup` that are wrapped here. */
 interface Made {
   readonly createMachine: (config: object) => AnyStateMachine
   readonly extend: (more: object) => Made

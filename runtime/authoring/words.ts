@@ -141,7 +141,7 @@ export function requireParts(content: { readonly parts: readonly Part[] }, taker
   )
 }
 
-/** What to write if a value is a question or a promise, and not yet what it will give; `undefined` for any other. */
+/** The code that gets the value of a question or a promise; `undefined` for any other value. */
 export function notYet(given: unknown, awaited = 'await …'): string | undefined {
   if (!isObject(given)) return undefined
   if (typeof given['then'] === 'function') return `a promise. Await it: ${awaited}.`
@@ -220,11 +220,11 @@ export function declined(message: Words): Declined {
 
 /** The state that all generators of the process share, in all copies of this package. */
 interface Shared {
-  /** That of the generator whose code runs in this call. */
+  /** The unused words of the generator whose code runs in this call. */
   current: UnusedWords | undefined
-  /** Those of the generators that run, or await something of their own. */
+  /** The unused words of generators that run, or await something of their own. */
   readonly running: Set<UnusedWords>
-  /** Those that hold words. */
+  /** The unused words of all generators that have any. */
   readonly holding: Set<UnusedWords>
 }
 

@@ -19,9 +19,9 @@ export interface Extensions {
   readonly supported: readonly string[]
   /** Whether the reliability extension is among them. */
   readonly reliability: boolean
-  /** Those of the author. */
+  /** The extensions that the author declares. */
   readonly own: readonly string[]
-  /** Those of the author that every client has to declare. */
+  /** The author's extensions that every client has to declare. */
   readonly required: readonly string[]
 }
 
@@ -266,7 +266,7 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
 /** Names the tools of a run among its arguments, for all copies of this package in the process. */
 export const TOOLS = Symbol.for('taskchart.tools.1')
 
-/** What a work function has and a generator has not, for helpers that both may call. */
+/** The tools that a work function has and a generator lacks, for helpers that both may call. */
 export function toolsOf(work: GeneratorArguments | WorkArguments): Pick<WorkArguments, 'ask' | 'emit'> {
   return (work as { readonly [TOOLS]?: WorkArguments })[TOOLS] ?? (work as WorkArguments)
 }

@@ -40,7 +40,7 @@ export class Turn {
   /** Journal rows of work. */
   journal: readonly JournalRow[] = NONE
   /** Deduplicated messages, with their outcomes. */
-  deduplicationRows: readonly SendRow[] = NONE
+  sends: readonly SendRow[] = NONE
   /** Webhooks of messages. */
   webhooks: readonly Commit['webhooks'][number][] = NONE
   /** Called after the commit, in order. */

@@ -150,19 +150,20 @@ export class TaskLedger {
     return (entry.bytes += bytes)
   }
 
-  /** Adds bytes to the journal of a task, or sets them to those of the journal that was read. */
+  /** Adds bytes to the journal of a task. */
   addJournalBytes(taskId: string, bytes: number): void {
     const entry = this.#entries.get(taskId)
     if (entry) entry.journalBytes += bytes
   }
 
+  /** Sets the bytes of a task's journal to those that were read. */
   setJournalBytes(taskId: string, bytes: number): void {
     const entry = this.#entries.get(taskId)
     if (entry) entry.journalBytes = bytes
   }
 
   /** Counts a message that a task keeps in memory. */
-  keep(taskId: string, bytes: number): void {
+  countMessage(taskId: string, bytes: number): void {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- only live tasks get messages */
     if (!entry) return
@@ -170,10 +171,10 @@ export class TaskLedger {
     this.#count(bytes)
   }
 
-  /** Like `keep`, for a message that was loaded again and may be counted already. */
-  keepAtLeast(taskId: string, bytes: number): void {
+  /** Like `countMessage`, for a message that was loaded again and may be counted already. */
+  countMessageAtLeast(taskId: string, bytes: number): void {
     const more = bytes - (this.#entries.get(taskId)?.messageBytes ?? bytes)
-    if (more > 0) this.keep(taskId, more)
+    if (more > 0) this.countMessage(taskId, more)
   }
 
   /** Stops counting the bytes of the tasks that ended in a turn, which is published now. */

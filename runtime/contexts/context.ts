@@ -183,7 +183,7 @@ export class LiveContext implements LiveActors {
     if ('reason' in accepted) return accepted
     if ('message' in event && !this.#facts.addMessage(taskId, event.message, event.request)) return { reason: 'bytes' }
     const { send, webhook, trace } = options
-    if (send) turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, taskId })
+    if (send) turn.sends = appendItem(turn.sends, { ...send, taskId })
     if (webhook)
       turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId, told: this.tasks.generationOf(taskId) })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
@@ -196,7 +196,7 @@ export class LiveContext implements LiveActors {
   write(row: SendRow): Promise<void> {
     return new Promise((resolve, reject) => {
       const { turn } = this.pipeline
-      turn.deduplicationRows = appendItem(turn.deduplicationRows, row)
+      turn.sends = appendItem(turn.sends, row)
       turn.onCommit({ onPublished: () => resolve(), onFailed: reject })
     })
   }
@@ -305,7 +305,7 @@ export class LiveContext implements LiveActors {
   #commitOf(turn: Turn): Commit | undefined {
     for (const taskId of turn.changedTasks) this.#save(taskId, turn)
     const saved = savedContext(this.#root, this.#saved)
-    const { rows, log, deduplicationRows: sends, journal, webhooks } = turn
+    const { rows, log, sends, journal, webhooks } = turn
     const isNew = this.pipeline.commits === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if (
       (isNew || saved.snapshot === this.#saved?.snapshot) &&

@@ -123,7 +123,7 @@ export class Facts {
     const isFirst = this.#tasks.generationOf(taskId) === 0
     if (!isFirst && !this.#tasks.fits(taskId, bytes, this.#services.limits.taskBytes)) return false
     this.#addBytes(taskId, bytes)
-    this.#tasks.keep(taskId, bytes)
+    this.#tasks.countMessage(taskId, bytes)
     this.#pipeline.turn.addEvent({
       message,
       taskId,
@@ -232,8 +232,7 @@ export class PendingCalls {
     const call = this.#calls.find(call => call.callId === callId)
     if (!call) return
     const { send, webhook } = call.options
-    if (send && !('error' in decided))
-      turn.deduplicationRows = appendItem(turn.deduplicationRows, { ...send, ...decided } satisfies SendRow)
+    if (send && !('error' in decided)) turn.sends = appendItem(turn.sends, { ...send, ...decided } satisfies SendRow)
     if (webhook && 'taskId' in decided)
       turn.webhooks = appendItem(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
     this.#calls = without(this.#calls, call)

@@ -38,7 +38,7 @@ export class RecoveryQueue {
   }
 
   /** Whether a task with this wake time was running or due when the runtime was created, or last took contexts over. */
-  concern(wakeAtMs: number | undefined): boolean {
+  concerns(wakeAtMs: number | undefined): boolean {
     return wakeAtMs !== undefined && wakeAtMs <= this.#startedAtMs
   }
 

@@ -42,7 +42,7 @@ export function dryRunRestore(agent: Agent, row: OpenRow): RestoreOutlook {
   }
 }
 
-/** What a restore would do with a task that is prepared for it. */
+/** The outcome that a restore of a prepared task would have. */
 function outlookOf(task: RestoredTask, agent: Agent): RestoreOutlook {
   const { error, isMigrated, saved, row, earlierVersion = '' } = task
   const own = agent.earlier?.[earlierVersion] ?? agent

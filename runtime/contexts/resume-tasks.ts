@@ -37,7 +37,7 @@ function prepare(restored: RestoredTask, { root, host, ledger, services, wasHere
   const actor = actorOf(root, taskId)
   const task = actor?.getSnapshot()
   const isToStart = !error && task?.status === 'active' && task.can({ type: 'task.start', taskId })
-  const isToRecover = !error && (wasHere || services.recoveryQueue.concern(wakeAtMs))
+  const isToRecover = !error && (wasHere || services.recoveryQueue.concerns(wakeAtMs))
   // Timers of another version's chart may start again, and be due at once.
   const runsByItself =
     isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && hasRunningLogic(actor))

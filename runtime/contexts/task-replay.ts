@@ -119,7 +119,7 @@ export interface TaskReplay {
   readonly consequence?: Consequence
 }
 
-/** What a task runs: of the agent, or of an earlier version. */
+/** The work that a task runs: the agent's, or an earlier version's. */
 type OwnWork = Pick<EarlierVersion, 'recovery' | 'input'> & Pick<Agent, 'work'>
 
 /**

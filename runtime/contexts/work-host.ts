@@ -112,7 +112,7 @@ export class WorkHost implements ActorHost {
     return this.#versions?.get(taskId) ?? this.#services.agent.version
   }
 
-  /** What a task runs: of the agent, or of an earlier version. */
+  /** The work that a task runs: the agent's, or an earlier version's. */
   workOf(taskId: string): Pick<EarlierVersion, 'input' | 'recovery'> {
     const { agent } = this.#services
     return agent.earlier?.[this.versionOf(taskId)] ?? agent

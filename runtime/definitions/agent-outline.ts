@@ -38,7 +38,7 @@ export interface OptionText {
 
 /** The members of an agent that decide how its running tasks go on. */
 export const PLAIN_OPTIONS = ['messages', 'restart', 'recovery', 'deadlineMs', 'cancelGraceMs'] as const
-/** Those that are compared by their text. */
+/** The options of an agent that are compared by their text. */
 export const CODE_OPTIONS = ['input', 'migrate', 'negotiate', 'properties'] as const
 
 /** The name of an option that a comparison reads. */

@@ -83,7 +83,7 @@ export interface ChartParts {
   readonly guards: readonly CodePart[]
   readonly actions: readonly CodePart[]
   readonly delays: readonly CodePart[]
-  /** What only its start reads: its first context. */
+  /** Its first context, which only its start reads. */
   readonly context: CodePart
   /** Whether its actions may start any of its actors, or use anything by its name. */
   readonly hasOpenNames: boolean

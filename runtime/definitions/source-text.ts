@@ -105,7 +105,7 @@ export function tokensOf(source: string): Token[] | undefined {
   return open.length === 0 ? tokens : undefined
 }
 
-/** What a slash after these tokens means; `undefined` if that depends on more than them. */
+/** The meaning of a slash after these tokens; `undefined` if it depends on more than them. */
 function slashAfter(tokens: readonly Token[], closedHead: string): 'pattern' | 'division' | undefined {
   const [before, last] = [tokens.at(-2), tokens.at(-1)]
   if (last === undefined) return 'pattern'

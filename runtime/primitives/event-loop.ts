@@ -16,7 +16,7 @@ let isBusy = false
  * leave in one write; single writes wake the client for each, which costs more than the sending. Callbacks must not
  * throw.
  */
-export function afterThisTick(callback: () => void): void {
+export function afterRound(callback: () => void): void {
   afterRounds(1, callback)
 }
 
@@ -24,20 +24,20 @@ export function afterThisTick(callback: () => void): void {
  * Calls back after this many rounds, 1 being the end of this one. It calls back earlier after a round in which no
  * callback was added, so that an idle server does not delay answers.
  */
-export function afterRounds(turns: number, callback: () => void): void {
+export function afterRounds(count: number, callback: () => void): void {
   isBusy = true
   if (rounds.length === 0) setImmediate(endRound)
-  while (rounds.length < turns) rounds.push(NONE)
-  rounds[turns - 1] = appendItem(rounds[turns - 1] as Callbacks, callback)
+  while (rounds.length < count) rounds.push(NONE)
+  rounds[count - 1] = appendItem(rounds[count - 1] as Callbacks, callback)
 }
 
 /** The promise of {@link roundEnd} in this round. */
 let ending: Promise<void> | undefined
 
-/** Resolves when {@link afterThisTick} would call back. All callers of a round have one promise. */
+/** Resolves when {@link afterRound} would call back. All callers of a round have one promise. */
 export function roundEnd(): Promise<void> {
   return (ending ??= new Promise(resolve =>
-    afterThisTick(() => {
+    afterRound(() => {
       ending = undefined
       resolve()
     })
@@ -79,7 +79,7 @@ export class Gathering<Item> {
 
   /** Runs an item at the end of this round. */
   add(item: Item): void {
-    if (this.#items.push(item) === 1) afterThisTick(this.#runAll)
+    if (this.#items.push(item) === 1) afterRound(this.#runAll)
   }
 
   readonly #runAll = () => {
@@ -89,13 +89,13 @@ export class Gathering<Item> {
   }
 }
 
-/** The number of values that `memoizePerTick` keeps. Those of a turn are all used before those of the next. */
+/** The number of values that `memoizePerRound` keeps. Those of a round are all used before those of the next. */
 const MEMOIZED = 64
 
 /**
  * Memoizes by object until the end of the round of the event loop, for example for all subscribers of one event.
  */
-export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
+export function memoizePerRound<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
   const keys: (Key | undefined)[] = []
   const values: (Value | undefined)[] = []
   let count = 0
@@ -107,7 +107,7 @@ export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Va
   return key => {
     const known = keys.indexOf(key)
     if (known >= 0) return values[known] as Value
-    if (count === 0) afterThisTick(forget)
+    if (count === 0) afterRound(forget)
     const value = make(key)
     keys[count % MEMOIZED] = key
     values[count % MEMOIZED] = value

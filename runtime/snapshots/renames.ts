@@ -71,7 +71,7 @@ function logicNames({ implementations }: AnyStateMachine): string[] {
   return Object.keys(implementations.actors)
 }
 
-/** What is renamed of what a version stored; `undefined` if nothing is. */
+/** The renamed parts of snapshots that a version stored; `undefined` without any. */
 export function renamedSince(version: string | undefined, renamed: Renamed | undefined): RenamedParts | undefined {
   if (!renamed || isForAll(renamed)) return renamed
   return version !== undefined && Object.hasOwn(renamed, version) ? renamed[version] : undefined

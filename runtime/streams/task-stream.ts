@@ -2,7 +2,7 @@ import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { type NativeVersion, NEXT_VERSION } from '../../machines/protocol/versions.ts'
 import type { Budget } from '../access/call-context.ts'
-import { memoizePerTick, roundEnd } from '../primitives/event-loop.ts'
+import { memoizePerRound, roundEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { Scope } from '../store/rows.ts'
 import type { MessageRow, ReadOptions, Store, StoredTask, TaskEvent } from '../store/store.ts'
@@ -167,15 +167,15 @@ export function toWireEvent(event: TaskEvent, { version, reliable }: WireForm): 
   return reliable ? numberedInMetadata(event) : event.update
 }
 
-const numbered = memoizePerTick(({ update, generation }: TaskEvent) =>
+const numbered = memoizePerRound(({ update, generation }: TaskEvent) =>
   withMembers(update, () => ({ generation: String(generation) }))
 )
 
-const numberedInMetadata = memoizePerTick(({ update, generation }: TaskEvent) =>
+const numberedInMetadata = memoizePerRound(({ update, generation }: TaskEvent) =>
   withMembers(update, metadata => ({ metadata: withGeneration(metadata, generation) }))
 )
 
-const numberedTwice = memoizePerTick(({ update, generation }: TaskEvent) =>
+const numberedTwice = memoizePerRound(({ update, generation }: TaskEvent) =>
   withMembers(update, metadata => ({
     metadata: withGeneration(metadata, generation),
     generation: String(generation)

@@ -99,7 +99,7 @@ function of(whose: Erasure, listeners: Iterable<FeedListener>): FeedListener[] {
 }
 
 /** Bytes of the log that one read stops after. */
-const PIECE_BYTES = 1024 * 1024
+const READ_BYTES = 1024 * 1024
 
 /** Result of a reader for one event: the next one follows at once, after a promise, or, for `false`, not at all. */
 export type ReadResult = Promise<void> | false | undefined
@@ -289,7 +289,7 @@ export class TaskTail implements FeedListener {
   async #readLog(): Promise<void> {
     const { store, limits } = this.#sources
     const announced = this.#newest
-    const read = await store.readEvents(this.scope, this.#taskId, this.#after, limits.bufferedEvents, PIECE_BYTES)
+    const read = await store.readEvents(this.scope, this.#taskId, this.#after, limits.bufferedEvents, READ_BYTES)
     if (read.length > 0) this.#waiting = read
     else {
       // Only messages were announced. The next event is read from the log, since its place is not known here.

@@ -77,7 +77,7 @@ export class Counters {
   readonly calls = zeros<CountedCall>([...Object.values(OPERATIONS).map(({ name }) => name), 'authorized'])
   /** Requests over MCP, by method. The operations that they run are in `calls`. */
   readonly mcpCalls = zeros(MCP_METHODS)
-  /** Those of them that were answered with an error, by method. */
+  /** Requests over MCP that were answered with an error, by method. */
   readonly mcpErrors = zeros(MCP_METHODS)
   /** By the code of the error that a caller got. */
   readonly errors: Counts<ErrorCode> = zeros(Object.keys(ERRORS) as ErrorCode[])

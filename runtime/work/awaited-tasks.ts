@@ -89,7 +89,7 @@ function permanent(error: A2AError): A2AError {
   return error
 }
 
-/** What `work.prerequisites()` gives. */
+/** The result of `work.prerequisites()`. */
 export function prerequisitesOf(
   work: Pick<GeneratorArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>
 ): Promise<Task[]> {

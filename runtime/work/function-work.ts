@@ -143,7 +143,7 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
   return workRunner(programOf(work))
 }
 
-/** What a run of a work function or generator calls. */
+/** The program that a run of a work function or generator calls. */
 export function programOf(work: WorkFunction | WorkGenerator): WorkProgram {
   return (given, run) => {
     const returned = work(given)

@@ -43,7 +43,7 @@ interface Search {
   readonly isAgain: boolean
 }
 
-/** What `work.artifactToRefine()` gives. */
+/** The result of `work.artifactToRefine()`. */
 export async function findArtifactToRefine(
   work: GeneratorArguments,
   options: RefiningOptions = {}

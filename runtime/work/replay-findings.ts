@@ -16,16 +16,16 @@ export interface Divergence {
   readonly is: string
 }
 
-/** What a task does where it diverges: it fails, it ends without an error, or it waits for something else. */
+/** The consequence of a divergence: the task fails, ends without an error, or waits for something else. */
 export type Consequence = 'fails' | 'ends' | 'waits'
 
-/** What the replay of a function or generator has found. */
+/** The result of the replay of a function or generator. */
 export interface RunReplay {
   /** The first difference in what the work does, and what its task does there. */
   readonly divergence?: { readonly difference: Divergence; readonly consequence: Consequence }
   /** The first word that was sent before and has another content now, and whether it is a question in another form. */
   readonly otherwise?: { readonly difference: Divergence; readonly isForm: boolean }
-  /** What the work needs that the record does not have, before it diverged. */
+  /** Values that the work needs and the record lacks, before it diverged. */
   readonly unseen: readonly string[]
   /** Whether the work waits for something that taskchart does not see, and the record has more. */
   readonly isOutside: boolean
@@ -57,7 +57,7 @@ const KINDS = {
 /** Journal keys of sleeps and answers. */
 export const ORDINAL = /^\d+$/
 
-/** What a run has done so far, beside its record. */
+/** The words and calls of a run so far, compared with its record. */
 export class Findings {
   readonly #redacted: RedactedValues
   /** Each word with its place among the events, by ordinal. */
@@ -119,7 +119,7 @@ export class Findings {
     return this.#waits.length > 0
   }
 
-  /** What the record has next and the run has not come to; `undefined` if it stands where the task stands. */
+  /** The next entry of the record that the run has not reached; `undefined` if it has reached all. */
   get next(): Pick<Divergence, 'at' | 'was'> | undefined {
     const [ordinal] = this.#ordinals
     if (ordinal !== undefined) return { at: `word ${ordinal}`, was: this.#recorded(ordinal) }

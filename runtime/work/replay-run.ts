@@ -200,7 +200,7 @@ function watchedArguments(given: WorkArguments, record: RecordedRun, findings: F
   return given
 }
 
-/** What a run and its journal use of a host. */
+/** The members of a host that a run and its journal use. */
 type RunHost = Pick<
   ActorHost,
   | 'key'

@@ -200,7 +200,7 @@ export class WorkInputs {
   readonly #key: ContextKey
   readonly #services: InputServices
   readonly #workOf: (taskId: string) => InputSources['agent']
-  readonly #tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>
+  readonly #tasks: Pick<TaskLedger, 'has' | 'countMessageAtLeast'>
   /** By task; created for the first. */
   #byTask: Map<string, WorkLoads> | undefined
   #hasLeft = false
@@ -209,7 +209,7 @@ export class WorkInputs {
   constructor(
     key: ContextKey,
     services: InputServices,
-    tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>,
+    tasks: Pick<TaskLedger, 'has' | 'countMessageAtLeast'>,
     workOf: (taskId: string) => InputSources['agent']
   ) {
     this.#workOf = workOf
@@ -224,7 +224,7 @@ export class WorkInputs {
     const agent = this.#workOf(taskId)
     this.ended(taskId)
     const input = await loadWorkInput(this.#key, taskId, { store, agent, limits, loads: this.loadsOf(taskId) }, open)
-    this.#tasks.keepAtLeast(taskId, receivedBytes(input))
+    this.#tasks.countMessageAtLeast(taskId, receivedBytes(input))
     return input
   }
 

@@ -13,7 +13,7 @@ export function refuseOtherMajor(logic: unknown, what: string): void {
     )
 }
 
-/** The same for the actors of a chart, and for those of the charts among them. */
+/** Refuses actors of a chart that another major of XState made, also in the charts among the actors. */
 export function refuseOtherActors(machine: AnyStateMachine, known = new Set([machine])): void {
   const actors = Object.entries(machine.implementations.actors as Readonly<Record<string, AnyActorLogic>>)
   for (const [src, logic] of actors) {

@@ -53,7 +53,7 @@ export function noteWrittenGuard(guard: object, written: unknown): void {
 /** By the logic of an actor, what the author gave to the function that made it. */
 const logics = new PrivateProperty<object, readonly unknown[]>(Symbol.for('taskchart.logic.1'))
 
-/** What an author gave to the function of taskchart that made this logic or work; `undefined` if none made it. */
+/** The arguments of the function of taskchart that made this logic or work; `undefined` if none made it. */
 export function writtenLogic(logic: object): readonly unknown[] | undefined {
   return logics.get(logic)
 }

@@ -33,7 +33,7 @@ export function chartVersion({ root }: AnyStateMachine): string {
   return createHash('sha256').update(JSON.stringify(names)).digest('base64url').slice(0, 22)
 }
 
-/** What is counted of one transition after another one. */
+/** The count of one transition directly after another one. */
 class Pair {
   count = 0
   timed = 0
@@ -74,7 +74,7 @@ const counted = new PrivateProperty<AnyTransitionDefinition, Counted>()
 /** The last transitions of actors. */
 const lasts = new PrivateProperty<AnyActorRef, Last>()
 
-/** What is counted of a transition; `undefined` if its chart is not watched. */
+/** The counts of a transition; `undefined` if its chart is not watched. */
 export function countedOf(transition: AnyTransitionDefinition): Counted | undefined {
   return counted.get(transition)
 }

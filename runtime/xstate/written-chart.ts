@@ -57,7 +57,7 @@ export interface WrittenState {
   readonly entry: readonly WrittenAction[]
   readonly exit: readonly WrittenAction[]
   readonly invoke: readonly WrittenActor[]
-  /** Those on events, in the order in which XState has them, then the eventless ones. */
+  /** The transitions on events in XState's order, then the eventless ones. */
   readonly transitions: readonly WrittenTransition[]
   /** The effect of an event `xstate.route` to the state. */
   readonly route: Omit<TransitionBody, 'targets'> | undefined

@@ -166,6 +166,16 @@ await t.test('every link of the pages has an existing file and heading', async t
   }
 })
 
+await t.test('READMEs of the sources and docs/architecture.md name files of the sources that are there', async t => {
+  const paths = ['machines', 'runtime', 'adapters'].flatMap(layer =>
+    readdirSync(layer, { recursive: true, encoding: 'utf8' }).map(path => join(layer, path))
+  )
+  const readmes = paths.filter(path => path.endsWith('/README.md'))
+  for (const page of ['docs/architecture.md', ...readmes])
+    for (const [, name = ''] of readFileSync(page, 'utf8').matchAll(/`([a-z][\w./-]*\.(?:ts|tsx|css))`/g))
+      t.ok(existsSync(name) || paths.some(path => path.endsWith(`/${name}`)), `${page}: ${name}`)
+})
+
 await t.test('CONTRIBUTING.md names tables and files of the sources that are there', async t => {
   const [, section = ''] = readFileSync('CONTRIBUTING.md', 'utf8').split('## Where a change goes')
   const names = Array.from(section.matchAll(/`([^`\s]+)`/g), ([, name = '']) => name)

@@ -221,7 +221,7 @@ export interface ServedNode extends Places {
   readonly pid: number
 }
 
-/** What `taskchart cluster` shows. */
+/** The output of `taskchart cluster`. */
 export interface ShownCluster {
   readonly nodes: readonly ServedNode[]
   readonly status: ClusterStatus
@@ -305,7 +305,7 @@ const [BIN, END_WITH_PARENT] = ['../bin.js', './end-with-parent.js'].map(name =>
   URL
 ]
 
-/** What a node needs. */
+/** The name, the command line and the output of one node. */
 export interface NodeStart {
   /** Its name for people: `node 2`. */
   readonly name: string

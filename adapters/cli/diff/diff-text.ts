@@ -165,7 +165,7 @@ function definitionLines(one: DefinitionDiff, hasColours: boolean): string[] {
   ]
 }
 
-/** What a definition is, and how many tasks it has stored. */
+/** The title of a definition, with the number of its tasks. */
 export function definitionTitle({ version, digest, tasks }: DefinitionDiff): string {
   const by = version === undefined ? 'no version' : `version ${oneLine(version)}`
   return `${openTasksText(tasks)} stored by ${by}${digest === undefined ? '' : `, definition ${digest}`}`

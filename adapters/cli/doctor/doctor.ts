@@ -92,7 +92,7 @@ function textOf({ status, what, mend }: CheckResult, hasColours: boolean): strin
   return `${styleText(hasColours, style, mark.padEnd(5))}  ${lines}\n${mend === undefined ? '' : `       ${oneLine(mend)}\n`}`
 }
 
-/** What each entry of the agent's `earlier` still serves, and open tasks of other versions that have no entry. */
+/** The open tasks that each entry of the agent's `earlier` serves, and those of versions without an entry. */
 async function earlierFindings(target: string, db: string, io: Io): Promise<CheckResult[]> {
   const { agent } = await loadAgent(target, io.cwd)
   if (!agent.earlier) return []

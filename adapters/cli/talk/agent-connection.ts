@@ -18,10 +18,10 @@ export const CALLER_OPTIONS = {
   header: { type: 'string', multiple: true }
 } as const
 
-/** The same, for commands that call the agent at the URL in its card. */
+/** The options of access, for commands that call the agent at the URL in its card. */
 export const ACCESS_OPTIONS = { ...CALLER_OPTIONS, 'credential-origin': { type: 'string', multiple: true } } as const
 
-/** The same, for commands that call one agent, and how to call it. */
+/** The options of access and of calls, for commands that call one agent. */
 export const CALL_OPTIONS = {
   'agent-card': { type: 'string', short: 'a' },
   endpoint: { type: 'string', short: 'e' },

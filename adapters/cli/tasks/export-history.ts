@@ -33,7 +33,7 @@ type HistoryValues = { readonly [Name in keyof typeof FILTER_OPTIONS]?: string |
   readonly svg?: boolean | undefined
 }
 
-/** What an export tells meanwhile. */
+/** The callbacks of an export. */
 interface Progress {
   /** Receives a message about a task that is left out. */
   readonly report: (message: string) => void

@@ -38,7 +38,7 @@ interface ShownWork {
   readonly actors: Readonly<Record<string, unknown>>
 }
 
-/** What a migration would make of an open task. */
+/** An open task before and after a migration that was tried. */
 interface TriedTask extends ContextKey {
   readonly taskId: string
   readonly state: TaskState

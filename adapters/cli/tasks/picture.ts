@@ -23,7 +23,7 @@ interface Bubble {
   readonly text: string
 }
 
-/** What a picture shows for a time: what is said in it, and what is lit. */
+/** A moment of a picture: the words that are said, and the lit states. */
 interface Moment {
   readonly bubble?: Bubble
   readonly states: readonly string[]
@@ -106,7 +106,7 @@ function shortened(moments: readonly Moment[]): readonly Moment[] {
   return [...moments.slice(0, half), { bubble: skipped, states: [], transitions: [] }, ...moments.slice(-half)]
 }
 
-/** What the picture shows, in words. */
+/** The picture in words. */
 function description({ status }: Task, moments: readonly Moment[]): string {
   const words = moments.map(({ bubble, states }) => {
     const state = states.length === 0 ? '' : ` (${innermost(states).map(stateName).join(', ')})`
@@ -184,7 +184,7 @@ class Animation {
   }
 }
 
-/** What is said, one bubble below the other. It moves up when it is higher than the picture. */
+/** The messages, one bubble below the other. They move up when they are higher than the picture. */
 function talkOf(moments: readonly Moment[], animation: Animation, room: number): string {
   let y = 0
   const bubbles = moments.map(({ bubble }) => {

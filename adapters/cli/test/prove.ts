@@ -13,7 +13,7 @@ import { tableLines, tapComments, tapHead, tapPoint } from '../text/format.ts'
 import { jsonLine, oneLine, shellText, shellWord, type Style, styleText } from '../text/terminal.ts'
 import { BOUND_FLAGS, boundsHelp, loadPlanning, planError, readBounds } from './testing.ts'
 
-/** What each outcome means. */
+/** The meaning of each outcome. */
 export const OUTCOMES: Readonly<Record<Verdict['outcome'], string>> = {
   proved: 'it holds on every walk',
   confirmed: 'it does not hold: the real chart, with the cases, walks this counterexample, which is the shortest',

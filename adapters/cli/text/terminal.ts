@@ -7,7 +7,7 @@ interface MaybeTerminal {
   hasColors?(env: object): boolean
 }
 
-/** The same terminal, with or without colours. */
+/** A terminal with or without colours. */
 export function withColours(terminal: Terminal | undefined, hasColours: boolean): Terminal | undefined {
   if (!terminal) return undefined
   return {

@@ -15,7 +15,7 @@ export interface WireParameters {
   /** `A2A-Version`; empty: none is sent. Default: that of the caller. */
   readonly version?: string
   readonly extensions?: readonly string[]
-  /** What identifies the caller. */
+  /** The credentials of the caller. */
   readonly access?: PlacedOptions
   /** A bearer token in place of `access`; empty: none. */
   readonly credentials?: string

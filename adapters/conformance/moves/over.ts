@@ -61,7 +61,7 @@ export async function sendToEndedTask(subject: SubjectUnderTest, wanted: ErrorCo
   await subject.trial.refused(27, wanted, 'SendMessage', subject.says(subject.text, { taskId: subject.id }))
 }
 
-/** The same with SendStreamingMessage (§3.1.2). */
+/** Streams a message to an ended task (§3.1.2). */
 export async function streamToEndedTask(subject: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const { trial } = subject
   if (trial.options.card.streaming)

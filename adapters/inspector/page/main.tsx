@@ -20,7 +20,7 @@ import { TimelinePanel } from './timeline-panel.tsx'
 
 interface Panel {
   readonly label: string
-  /** What the tab shows, in one line. */
+  /** The content of the tab, in one line. */
   readonly about: string
   readonly panel: ComponentType
 }

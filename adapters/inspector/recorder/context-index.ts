@@ -53,7 +53,7 @@ export interface ContextListener {
   onMessages(commit: Commit): void
 }
 
-/** What the index needs. */
+/** The sources of the index. */
 interface ContextSources {
   /** The contexts in memory. */
   readonly live: { readonly live: readonly LiveActors[]; liveOf(name: string): LiveActors | undefined }
@@ -272,7 +272,7 @@ const TALK_BYTES = 4 * 1024 * 1024
 /** The largest message without a task that a page gets whole, as JSON. */
 const MOST_CHARACTERS = 1024 * 1024
 
-/** What the record needs. */
+/** The sources of the record. */
 interface TalkRecordSources {
   readonly readMessages: Observation['store']['readMessages']
   readonly redact: Redact

@@ -15,7 +15,7 @@ export interface Kept {
  */
 export class Recent<Value extends Kept> {
   readonly #limit: number
-  /** Those that go next first. */
+  /** The values, the next to be removed first. */
   readonly #values = new Map<string, Value>()
   /**
    * Goes on where it stopped: a new iterator passes the places of all deleted entries, which a Map keeps until it

@@ -47,7 +47,7 @@ export interface ChartDiff {
   readonly after: WrittenChart
   readonly changes: readonly Change[]
   readonly marks: DifferenceMarks
-  /** Those of all configurations, or of one. */
+  /** The verdicts of all configurations, or of one. */
   readonly verdicts: ChartVerdicts
   readonly configurations: readonly ConfigurationVerdict[]
 }
@@ -55,7 +55,7 @@ export interface ChartDiff {
 /** Two agents, compared. */
 export interface AgentDiff {
   readonly versions: { readonly before: string; readonly after: string }
-  /** What was compared, and what was not seen; as clauses. */
+  /** The compared parts, and those that were not seen, as clauses. */
   readonly compared: readonly string[]
   readonly notSeen: readonly string[]
   /** Changes outside the charts: of the agent's options, and of local modules. */

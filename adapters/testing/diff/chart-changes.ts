@@ -38,7 +38,7 @@ export interface Change {
   readonly to?: string
   /** A sentence without a period. */
   readonly says: string
-  /** What it was, and what it is, as text. */
+  /** The text before the change, and after it. */
   readonly before?: string
   readonly after?: string
 }
@@ -318,7 +318,7 @@ class Comparison {
   }
 }
 
-/** What a state is apart from its name, and from where its transitions lead. Equal for a state that was renamed. */
+/** The text of a state without its name and the targets of its transitions, equal for a state that was renamed. */
 function likenessOf(state: WrittenState): string {
   const { type, tags, meta = {}, transitions, entry, exit, invoke, states } = state
   return JSON.stringify([
@@ -334,7 +334,7 @@ function likenessOf(state: WrittenState): string {
   ])
 }
 
-/** What a transition is on: an event, a timer, the end of an actor. */
+/** The kind of a transition's trigger: an event, a timer, the end of an actor. */
 function kindOf(one: WrittenTransition): string {
   return one.member === 'after' ? 'after' : occasionIn(one)
 }

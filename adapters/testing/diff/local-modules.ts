@@ -12,7 +12,7 @@ import {
 
 /** A statement at the top of a module. */
 interface Statement {
-  /** What it declares, or may change. */
+  /** The names that it declares, or whose values it may change. */
   readonly names: ReadonlySet<string>
   readonly mentions: ReadonlySet<string>
   readonly text: string

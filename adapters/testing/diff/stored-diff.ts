@@ -69,11 +69,11 @@ export interface DefinitionDiff {
 export interface StoredDiff {
   readonly version: string
   readonly tasks: number
-  /** Those with most tasks first. */
+  /** The definitions, those with most tasks first. */
   readonly definitions: readonly DefinitionDiff[]
 }
 
-/** What a comparison reads, and tells. */
+/** The options of a comparison. */
 export interface StoredDiffOptions {
   readonly signal: AbortSignal
   /** Gets the verdict of each task. */

@@ -65,7 +65,7 @@ export interface ConfigurationVerdict {
   readonly depends: readonly ChangedCode[]
 }
 
-/** What decides beside the charts. */
+/** The facts beside the charts that decide verdicts. */
 export interface Surroundings {
   /** Whether both agents have the same version: then stored timers stay as they are. */
   readonly isSameVersion: boolean
@@ -176,7 +176,7 @@ interface Compared {
   readonly starts: readonly WalkNode[]
 }
 
-/** What differs in a state: its shape, as a clause, and its code. */
+/** The differences of a state: of its shape, as a clause, and of its code. */
 interface Differences {
   readonly shape: string | undefined
   readonly code: readonly ChangedCode[]
@@ -190,7 +190,7 @@ const SPAWNED: ChangedCode = {
   says: 'the actors that a task has spawned, which its chart does not tell'
 }
 
-/** What a snapshot has of the actors that these states invoke, as far as a restore reads it. */
+/** The actors that these states invoke as a snapshot has them, as far as a restore reads it. */
 function childrenOf({ actorCharts }: ChartParts, states: readonly WrittenState[]): StoredChildren {
   const invoked = states.flatMap(({ invoke }) => invoke)
   return Object.fromEntries(
@@ -375,7 +375,7 @@ class Judge {
     return undefined
   }
 
-  /** What happens to the timers of a configuration that was stored, as clauses. */
+  /** The changes of the timers of a stored configuration, as clauses. */
   #timerChanges(configuration: ChartConfiguration): string[] {
     const { old, after, around } = this.#given
     return old.statesIn(configuration).flatMap(state => {
@@ -414,7 +414,7 @@ function mayStay(timers: readonly WrittenTransition[], state: WrittenState): boo
   return !timers.some(({ guard }) => guard === undefined) || !timers.every(leaves)
 }
 
-/** What code reads otherwise at the top of its module, by names; nothing if the modules of one side were not read. */
+/** The names at the top of its module that code reads with another value; none if modules of a side were not read. */
 function readOtherwise({ reads: had }: CodePart, { reads: has }: CodePart): string[] {
   if (!had || !has) return []
   return [...new Set([...Object.keys(had), ...Object.keys(has)])].filter(name => had[name] !== has[name])

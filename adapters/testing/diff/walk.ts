@@ -149,7 +149,7 @@ export class StaleTimers {
     return member !== 'after' || !this.#isSameVersion || !stale.has(source.id) || this.#timers.has(event)
   }
 }
-/** What a walk leads to. */
+/** The result of a walk. */
 export interface Reach {
   /** The paths of the states that are active in it, and of those that it enters. */
   readonly states: ReadonlySet<string>
@@ -157,7 +157,7 @@ export interface Reach {
   readonly endings: ReadonlySet<string>
   readonly isCut: boolean
 }
-/** What a walk from these nodes leads to, along the edges that `follows` accepts. */
+/** Walks from these nodes along the edges that `follows` accepts. */
 export function reachOf(
   from: readonly WalkNode[],
   walk: ChartWalk,

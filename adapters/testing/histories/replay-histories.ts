@@ -4,7 +4,7 @@ import type { Agent } from '../../../runtime/index.ts'
 import { replayTask, type ReplayOutcome, type TaskReplay } from '../../../runtime/work-port.ts'
 import { HistoryFault, parseHistory } from './history.ts'
 
-/** What a history gives with an agent: the outcome of its replay, or why its file cannot be replayed. */
+/** The outcome of a history with an agent: that of its replay, or `unreadable` for its file. */
 export type HistoryOutcome = ReplayOutcome | 'unreadable'
 
 /** The outcome of one file. */

@@ -186,7 +186,7 @@ export function clockedModelOf({ begin, take }: Model): Model<InnerMove> {
 /** The maximum number of turns that a move leads to. */
 export const MOST_TURNS = 1000
 
-/** What the chart receives next by itself until then: an event that it sent to itself, or a timer's. */
+/** The next event of the chart itself until then: one that it sent to itself, or a timer's. */
 function nextOf(turn: WorkTurn, endMs: number): OwnMove | undefined {
   const own = ownMove(turn)
   if (own) return own
@@ -194,7 +194,7 @@ function nextOf(turn: WorkTurn, endMs: number): OwnMove | undefined {
   return timer && timer.dueMs <= endMs ? { type: 'timer', timer } : undefined
 }
 
-/** What the chart has been sent and receives before anything else: by itself, or by a chart among its actors. */
+/** The event that the chart receives before any other: it or a chart among its actors has sent it. */
 export function ownMove({ inbox: [event], ahead }: Pick<WorkTurn, 'inbox' | 'ahead'>): OwnMove | undefined {
   return event && { type: 'own', event, by: ahead?.[0]?.by }
 }
@@ -303,7 +303,7 @@ export function livingIn({ chart, ended }: Pick<WorkTurn, 'chart' | 'ended'>): R
   return Object.fromEntries(living.map(one => [one.path, one]))
 }
 
-/** What is another one for each start of an actor, by path. */
+/** Values that differ for each start of an actor, by path. */
 export function startsIn({ chart, births }: Pick<WorkTurn, 'chart' | 'births'>): Readonly<Record<string, unknown>> {
   return births ?? Object.fromEntries(actorsIn(chart).map(({ path, actor }) => [path, actor]))
 }

@@ -160,7 +160,7 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
   return plan
 }
 
-/** What is explored; nothing, if the model cannot follow the start. */
+/** The explored configurations; none, if the model cannot follow the start. */
 function followed(explored: () => Configuration[], note: (line: string) => void): Configuration[] {
   try {
     return explored()
@@ -171,7 +171,7 @@ function followed(explored: () => Configuration[], note: (line: string) => void)
   }
 }
 
-/** What is explored. A chart that draws random numbers may have no end of configurations. */
+/** The explored configurations. A chart that draws random numbers may have no end of them. */
 function exploredWith(watch: DrawWatch, explored: () => Configuration[]): Configuration[] {
   try {
     return explored()

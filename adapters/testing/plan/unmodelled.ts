@@ -127,7 +127,7 @@ export function sendersIn(
   )
 }
 
-/** What the actors of a turn may send that no case gives, as lines with the state, the actor and what to add. */
+/** The events that the actors of a turn may send and no case gives: lines with state, actor and the case to add. */
 export function unsentIn(
   turn: Pick<WorkTurn, 'chart' | 'status' | 'ended'>,
   senders: ReadonlySet<string>,

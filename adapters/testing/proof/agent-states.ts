@@ -34,7 +34,7 @@ interface AgentInitialStates {
   readonly machine: AnyStateMachine
   /** Walks that could not be followed, once they are explored. */
   readonly lost: ReadonlySet<string>
-  /** What the model does not know, once it is explored. */
+  /** The lines on what the model does not know, once it is explored. */
   readonly unmodelled: ReadonlySet<string>
 }
 

@@ -156,7 +156,7 @@ export class Explorer {
     return isOpen || isGuess ? this.#guards.bothWays(can).some(({ result }) => result) : can()
   }
 
-  /** What the chart sent to itself and receives now, before anything else may come. */
+  /** The event that the chart sent to itself and receives before any other. */
   ownIn(configuration: Configuration): CandidateMove | undefined {
     const move = ownMove(configuration)
     return move && { move, says: describeMove(move), from: 'itself', source: 'the chart itself', isGuess: false }

@@ -96,7 +96,7 @@ export class OpenGuards {
     return (given, params) => (this.#script ? this.#choose(name, guard, given, params) : guard(given, params))
   }
 
-  /** The same guard has the same outcome until the context changes. */
+  /** Chooses an outcome; a guard keeps it until the context changes. */
   #choose(name: string, guard: GuardFunction, given: Parameters<GuardFunction>[0], params: unknown): boolean {
     if ((this.#evaluated += 1) > MOST_GUARDS) throw new RangeError('a step evaluates more than 200 guards')
     if (!this.#contexts.includes(given.context)) this.#contexts.push(given.context)

@@ -11,7 +11,7 @@ interface Modelled {
   readonly name: string
   readonly stateSpaces: readonly StateSpace[]
   readonly properties: readonly (readonly [name: string, property: Property])[]
-  /** What could not be seen, as sentences. */
+  /** The bounds of the model, as sentences. */
   readonly bounds: readonly string[]
 }
 

@@ -139,7 +139,7 @@ interface Delayed {
 
 type Schedule = Parameters<typeof replaceSchedule>[1]
 
-/** What the actor showed after one event. */
+/** The snapshot and the words of the actor after one event. */
 type Sight = Pick<AnyMachineSnapshot, 'status' | 'value'> & { readonly words: readonly unknown[] }
 
 class ChartRun {

@@ -69,7 +69,7 @@ export interface TestClient {
   events(taskId: string, after: number, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined>
   task(taskId: string): Promise<Task>
   cancel(taskId: string): Promise<Task>
-  /** What is wrong with this task as another protocol shows it. */
+  /** The first difference between this task and the same one over another protocol. */
   difference?(task: Task): Promise<Difference | undefined>
   close(): Promise<void>
 }

@@ -160,7 +160,7 @@ function summaryOf({ status, artifacts = [], metadata }: Task) {
   return { state: status.state, generation, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
 }
 
-/** The same, derived from events. Each of them has a generation, and so have the messages. */
+/** The summary of a task, derived from events. Each event and each message has a generation. */
 function summaryOfUpdates(updates: readonly ComparedEvent[], messages: number) {
   const artifacts: { artifactId: string | undefined; name: string | undefined; parts: unknown[] }[] = []
   let state

@@ -42,10 +42,11 @@ await t.test('events, conditions and actions have readable labels', t => {
       '*',
       'xstate.after.patience.m.a',
       'xstate.after.500.m.a',
+      'xstate.after.retry2.m.a',
       'xstate.done.state.m.left',
       'xstate.done.actor.*'
     ].map(type => eventName(type)),
-    ['message.received', '*', 'after patience', 'after 500 ms', 'left is done', 'any actor is done']
+    ['message.received', '*', 'after patience', 'after 500 ms', 'after retry2', 'left is done', 'any actor is done']
   )
   const invoked = [{ id: '0.m.a', src: 'paint' }, { id: '1.m.a' }]
   t.strictSame(

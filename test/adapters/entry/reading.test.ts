@@ -25,14 +25,14 @@ function pausable() {
 await t.test('a connection is read again when the last reason to pause it ends', t => {
   const socket = pausable()
   const intake = new ReadPause(socket)
-  intake.resume('turn')
+  intake.resume('share')
   intake.pause('quota')
-  intake.pause('turn')
-  intake.pause('turn')
-  intake.resume('turn')
+  intake.pause('share')
+  intake.pause('share')
+  intake.resume('share')
   t.equal(socket.isRead, false)
   t.equal(intake.isPausedFor('quota'), true)
-  intake.resume('turn')
+  intake.resume('share')
   intake.resume('quota')
   t.equal(socket.isRead, true)
   t.equal(intake.isPausedFor('quota'), false)
@@ -66,11 +66,11 @@ await t.test('a client over its quota is not read during its pause, whatever it 
 })
 
 /** An inbox, and what it has read. */
-function filled({ turns = new FairQueue(READING), user = 'anna' } = {}) {
+function filled({ reading = new FairQueue(READING), user = 'anna' } = {}) {
   const socket = pausable()
   const reads: string[] = []
   const inbox: Inbox = new Inbox({
-    turns,
+    reading,
     connection: {},
     user,
     readPause: new ReadPause(socket),
@@ -81,7 +81,7 @@ function filled({ turns = new FairQueue(READING), user = 'anna' } = {}) {
 }
 
 await t.test('an inbox', async t => {
-  await t.test('parses small messages at once and one large message per turn, in order', async t => {
+  await t.test('parses small messages at once and one large message per round, in order', async t => {
     const { socket, reads, inbox, add } = filled()
     add(5)
     await setImmediate()
@@ -111,7 +111,7 @@ await t.test('an inbox', async t => {
     t.equal(inbox.bytes, 0)
   })
 
-  await t.test('can be read before the end of the round, up to a message that waits for its turn', async t => {
+  await t.test('can be read before the end of the round, up to a message that waits for its share', async t => {
     const { reads, inbox, add } = filled()
     for (const bytes of [10, 1_000_000, 2_000_000, 20]) add(bytes)
     inbox.readWaiting()
@@ -122,10 +122,10 @@ await t.test('an inbox', async t => {
     t.strictSame(reads.slice(3), ['20'])
   })
 
-  await t.test('reads the messages of several clients together, each in order and by its turns', async t => {
-    const turns = new FairQueue(READING)
-    const [anna, bob] = [filled({ turns }), filled({ turns, user: 'bob' })]
-    for (const user of ['anna', 'bob']) void turns.next(user, 1)
+  await t.test('reads the messages of several clients together, each in order and by its share of rounds', async t => {
+    const reading = new FairQueue(READING)
+    const [anna, bob] = [filled({ reading }), filled({ reading, user: 'bob' })]
+    for (const user of ['anna', 'bob']) void reading.next(user, 1)
     await setImmediate()
     for (const bytes of [10, 20]) for (const { add } of [anna, bob]) add(bytes)
     bob.add(30)
@@ -149,11 +149,11 @@ await t.test('an inbox', async t => {
   })
 })
 
-await t.test('a large message delays only its user, by its cost in turns', async t => {
-  const turns = new FairQueue(READING)
+await t.test('a large message delays only its user, by its cost in rounds', async t => {
+  const reading = new FairQueue(READING)
   const begun: string[] = []
   const call = async (user: string, bytes: number, name = user) => {
-    await turns.next(user, bytes)
+    await reading.next(user, bytes)
     begun.push(name)
   }
   const rest = async (loops: number) => {
@@ -163,9 +163,9 @@ await t.test('a large message delays only its user, by its cost in turns', async
   await rest(1)
   void call('noisy', 10 * READING.each)
   void call('noisy', 1, 'noisy again')
-  for (let turn = 0; turn < 9; turn += 1) {
+  for (let round = 0; round < 9; round += 1) {
     await rest(1)
-    void call('quiet', 1, `quiet ${turn}`)
+    void call('quiet', 1, `quiet ${round}`)
   }
   await rest(1)
   t.equal(begun.indexOf('noisy again'), 10)
@@ -173,12 +173,12 @@ await t.test('a large message delays only its user, by its cost in turns', async
 })
 
 await t.test(
-  'messages of one user begin in the turn in which another has used up its part, one large message in all',
+  'messages of one user begin in the round in which another has used up its part, one large message in all',
   async t => {
-    const turns = new FairQueue(READING)
-    const atOnce = (user: string, bytes: number) => turns.next(user, bytes) === undefined
-    void turns.next('noisy', 1)
-    void turns.next('quiet', 1)
+    const reading = new FairQueue(READING)
+    const atOnce = (user: string, bytes: number) => reading.next(user, bytes) === undefined
+    void reading.next('noisy', 1)
+    void reading.next('quiet', 1)
     await setImmediate()
     t.ok(atOnce('noisy', 10 * READING.each))
     t.notOk(atOnce('noisy', 1))
@@ -193,26 +193,26 @@ await t.test(
   }
 )
 
-/** Notes in which turn of the event loop each large text is parsed, until the test ends. */
+/** Notes in which round of the event loop each large text is parsed, until the test ends. */
 function parses(t: Test): number[] {
-  const turns: number[] = []
-  let turn = 0
+  const rounds: number[] = []
+  let round = 0
   let isOver = false
   const count = () => {
-    turn += 1
+    round += 1
     if (!isOver) globalThis.setImmediate(count)
   }
   count()
   const { parse } = JSON
   JSON.parse = (text, ...more) => {
-    if (text.length > 500_000 && !text.includes('TASK_STATE')) turns.push(turn)
+    if (text.length > 500_000 && !text.includes('TASK_STATE')) rounds.push(round)
     return parse(text, ...more)
   }
   t.teardown(() => {
     isOver = true
     JSON.parse = parse
   })
-  return turns
+  return rounds
 }
 
 const PARAMS = JSON.stringify(
@@ -221,9 +221,9 @@ const PARAMS = JSON.stringify(
 
 const LARGE = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":${PARAMS}}`
 
-await t.test('one large message is parsed per turn of the event loop, over all connections', async t => {
+await t.test('one large message is parsed per round of the event loop, over all connections', async t => {
   const { url } = await serveAll(t, { work: obedient }, { authenticate: byName })
-  const turns = parses(t)
+  const rounds = parses(t)
   const sockets = await Promise.all(['anna', 'anna', 'bob'].map(name => RawSocket.open(t, url, [`X-Name: ${name}`])))
   for (const socket of sockets)
     for (let i = 0; i < 2; i += 1) socket.write(frameOf({ payload: LARGE.replace('"id":1', `"id":${i}`) }))
@@ -236,8 +236,8 @@ await t.test('one large message is parsed per turn of the event loop, over all c
   const rest = await ask(`${url}message:send`, { body: PARAMS, headers })
   t.equal(rest.status, 200, rest.text)
   for (const socket of sockets) for (let i = 0; i < 2; i += 1) t.equal((await socket.frame())?.opcode, OPCODES.text)
-  t.equal(turns.length, 6 + 3 + 1)
-  t.equal(new Set(turns).size, turns.length)
+  t.equal(rounds.length, 6 + 3 + 1)
+  t.equal(new Set(rounds).size, rounds.length)
 })
 
 for (const way of ['WebSocket', 'HTTP'])
@@ -260,7 +260,7 @@ for (const way of ['WebSocket', 'HTTP'])
     if (way === 'WebSocket') socket.send(LARGE)
     const asked = way === 'HTTP' ? ask(url, { body: LARGE, headers }).then(({ json }) => json) : socket.next(1)
     await until(() => unfinished.used >= LARGE.length, 'the message')
-    for (let turn = 0; turn < 100; turn += 1) await setImmediate()
+    for (let round = 0; round < 100; round += 1) await setImmediate()
     t.ok(unfinished.used >= LARGE.length)
     isOver = true
     const answer = await asked

@@ -5,7 +5,7 @@ import t from 'tap'
 import * as ws from 'ws'
 import { FrameWatch, ReadPause, readWholeFrames } from '../../../adapters/websocket/incoming-frames.ts'
 import { framesOf, Outbox } from '../../../adapters/websocket/outbox.ts'
-import { afterThisTick } from '../../../runtime/primitives/event-loop.ts'
+import { afterRound } from '../../../runtime/primitives/event-loop.ts'
 import { closeFrame, frameOf, OPCODES, RawSocket, textsIn } from '../../fixtures/servers/raw-socket.ts'
 import { obedient, serve } from '../../fixtures/servers/served-agent.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -20,7 +20,7 @@ await t.test('a deferrable frame leaves with the next round, or with an urgent o
   const stream = { writableLength: 0, write: (bytes: Buffer) => flushes.push(textsIn(bytes)) }
   const socket = { readyState: 1, OPEN: 1 }
   const outbox = new Outbox(socket as never, stream as never, new ReadPause(socket as never), new TestClock())
-  const turn = () => new Promise<void>(afterThisTick)
+  const turn = () => new Promise<void>(afterRound)
   outbox.send('event', 'next round')
   await turn()
   t.strictSame(flushes, [])
@@ -47,7 +47,7 @@ await t.test('what waits for the end of the turn is not written to a connection 
   )
   outbox.send('late')
   socket.readyState = 3
-  await new Promise<void>(afterThisTick)
+  await new Promise<void>(afterRound)
   t.strictSame(written, [])
 })
 

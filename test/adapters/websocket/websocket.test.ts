@@ -15,7 +15,7 @@ import type { Authenticate, Principal } from '../../../runtime/access/authentica
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import { artifact, reply } from '../../../runtime/authoring/words.ts'
 import { type ServedRuntime } from '../../../runtime/runtime-options.ts'
-import { afterThisTick } from '../../../runtime/primitives/event-loop.ts'
+import { afterRound } from '../../../runtime/primitives/event-loop.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket } from '../../fixtures/servers/raw-socket.ts'
@@ -904,7 +904,7 @@ await t.test('a connection stays open if it drains anything in 30 seconds', asyn
   }
   const outbox = new Outbox(socket as never, stream as never, new ReadPause(socket), clock)
   outbox.send('much')
-  await new Promise<void>(afterThisTick)
+  await new Promise<void>(afterRound)
   const drained = outbox.drained
   for (let round = 0; round < 3; round += 1) {
     stream.writableLength -= 1

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { afterRounds, afterThisTick } from '../../../runtime/primitives/event-loop.ts'
+import { afterRounds, afterRound } from '../../../runtime/primitives/event-loop.ts'
 
 await t.test('a callback after some turns waits only while others arrive', async t => {
   for (const [company, waited] of [
@@ -11,7 +11,7 @@ await t.test('a callback after some turns waits only while others arrive', async
     const called: number[] = []
     afterRounds(5, () => called.push(turns))
     while (called.length === 0) {
-      if (turns < company) afterThisTick(() => {})
+      if (turns < company) afterRound(() => {})
       await new Promise(resolve => setImmediate(resolve))
       turns += 1
     }
@@ -23,14 +23,14 @@ await t.test('callbacks for the end of a turn run in order, and nested ones late
   const called: string[] = []
   const ended = new Promise<void>(resolve => afterRounds(3, resolve))
   afterRounds(2, () => called.push('second turn'))
-  afterThisTick(() => {
+  afterRound(() => {
     called.push('first')
-    afterThisTick(() => called.push('of the first'))
+    afterRound(() => called.push('of the first'))
   })
-  afterThisTick(() => called.push('after it'))
+  afterRound(() => called.push('after it'))
   t.strictSame(called, [])
   await ended
   t.strictSame(called, ['first', 'after it', 'second turn', 'of the first'])
-  await new Promise<void>(afterThisTick)
+  await new Promise<void>(afterRound)
   t.equal(called.length, 4, 'each once')
 })

@@ -39,7 +39,7 @@ function noEvents(taskId: string, contextId: string): TaskEvents {
   return { taskId, contextId, folded: newTaskRecord({ tenant: '', principal: '', contextId }, taskId), events: [] }
 }
 
-/** The same with more events; known ones are ignored. */
+/** Adds events to those of a task; known ones are ignored. */
 function withEvents(before: TaskEvents, more: readonly TaskEvent[]): TaskEvents {
   const last = lastGeneration(before)
   const events = [...before.events, ...more.filter(({ generation }) => generation > last)]

@@ -199,12 +199,12 @@ export function WalkView({ label, title, back, alone, children, after }: WalkSho
   )
 }
 
-/** What Paths can show, with its words. */
+/** The views of Paths, with their words. */
 const CHOICES = { tests: 'what tests reach', proof: 'what is proved', tasks: 'what tasks took' } as const
 
 const wanted = signal<keyof typeof CHOICES>('tests')
 
-/** What Paths shows: tasks only if the hub counts what they take. */
+/** The chosen view of Paths: that of tasks only if the hub counts their transitions. */
 export const shownInPaths = computed(() =>
   wanted.value === 'tasks' && hello.value?.counts !== true ? 'tests' : wanted.value
 )

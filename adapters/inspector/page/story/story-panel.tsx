@@ -50,7 +50,7 @@ export function StoryPanel() {
 /** The titles of the task's results at the shown generation. */
 const results = computed(() => (taskThen.value?.artifacts ?? []).map(artifactTitle))
 
-/** What the task does at the shown generation, what it waits for, and what an answer leads to; or how it ended. */
+/** The line on the task at the shown generation: its state, its question and the states after an answer, or its end. */
 function Now() {
   const offer = standingOffer.value
   if (offer)

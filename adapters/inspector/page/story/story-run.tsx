@@ -66,7 +66,7 @@ function termsText(terms: Readonly<Record<string, unknown>> = {}): string {
     .join(', ')
 }
 
-/** What is beside the conversation: a chart, or the steps of a function and of a task that was not recorded. */
+/** The kind of the half beside the messages: a chart, or the steps of a function or of a task without a record. */
 export const runView = computed<'chart' | 'steps'>(() => (shownChoice.value ? 'chart' : 'steps'))
 
 const path = computed(() => pathOfChoice(shownChoice.value))
@@ -110,7 +110,7 @@ const isOutdated = computed(() => {
   return shownTaskId.value === EXAMPLE_ID && taken.some(id => !states?.has(id))
 })
 
-/** What the agent runs: the lit chart, or its steps. */
+/** The work of the agent: the lit chart, or its steps. */
 export function StoryRun() {
   const shown = shownChoice.value
   if (!shown)

@@ -1,11 +1,11 @@
 import { computed, signal } from '@preact/signals'
 import { useId, useMemo, useState } from 'preact/hooks'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
-import { offerIn, type Offer } from '../../../../machines/protocol/negotiation.ts'
+import { isNegotiationPart, offerIn, type Offer } from '../../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../../machines/protocol/objects.ts'
 import { negotiate } from '../../../client/messages.ts'
 import { fieldOf, formValue, startOf, termsField } from '../../../client/state/answer-form.ts'
-import { choiceLabel, choicesIn, isNegotiating, moveOf, moveWords } from '../../story/moments.ts'
+import { choiceLabel, choicesIn, moveOf, moveWords } from '../../story/moments.ts'
 import { FieldsView, titlesIn } from '../content/data-view.tsx'
 import { MessageView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
@@ -28,7 +28,7 @@ export function TalkMessage({ message, answers }: { readonly message: Message; r
   const move = message.role === 'ROLE_USER' ? moveOf(message) : undefined
   const parts =
     message.role === 'ROLE_USER' || offer
-      ? message.parts.filter(part => !isNegotiating(part)).map(part => named(part, answers.choices))
+      ? message.parts.filter(part => !isNegotiationPart(part)).map(part => named(part, answers.choices))
       : message.parts
   return (
     <>
@@ -134,7 +134,7 @@ function OfferCard({ offer, answer }: { readonly offer: Offer; readonly answer: 
 
 interface MoveProps {
   readonly name: string
-  /** What it does, in a sentence. */
+  /** Its effect, in a sentence. */
   readonly leadsTo: string
   readonly isMain?: boolean
   readonly act: () => void
