@@ -24,7 +24,7 @@ async function* linesOf(input: Input): AsyncGenerator<string, void, undefined> {
   const decoder = new StringDecoder()
   let begun = ''
   for await (const chunk of input) {
-    const [first = '', ...others] = decoder.write(chunk as Buffer).split('\n')
+    const [first = '', ...others] = decoder.write(chunk).split('\n')
     const lines = [begun + first.slice(0, LONGEST_LINE - begun.length), ...others]
     begun = lines.pop() as string
     for (const line of lines) yield line.replace(/\r$/, '')
