@@ -2,10 +2,9 @@ import type * as McpModule from '@modelcontextprotocol/server'
 import type { Server, ServerContext } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import { isObject } from '../../machines/protocol/codec/json.ts'
+import { isObject, pathText } from '../../machines/protocol/codec/json.ts'
 import { A2AError, ERRORS, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
-import { validateValue } from '../../runtime/ports/standard-schema.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { ATTRIBUTES, runInSpan } from '../../runtime/telemetry/spans.ts'
 import type { Envelope } from '../json-rpc/dispatch.ts'
@@ -85,8 +84,8 @@ const CHECKED = new Map<string, keyof McpSdk['specTypeSchemas'] | 'task'>([
   ['tasks/update', 'task'],
   ['tasks/cancel', 'task']
 ])
-/** The name of a request in a violation, which shows what is below it. */
-const ROOT = 'request'
+/** The violations that an error names. */
+const MOST_VIOLATIONS = 20
 
 /** An agent as an MCP server: its skills as tools, its tasks as tasks. It has no state of its own. */
 export class AgentOverMcp {
@@ -299,19 +298,18 @@ export class AgentOverMcp {
  * A message, or what is wrong with the parameters of its request. The SDK would call some of these errors its own, and
  * would count none.
  */
-export function checkRequest(
-  { specTypeSchemas: known }: Pick<McpSdk, 'specTypeSchemas'>,
-  envelope: Envelope
-): Envelope {
+export function checkRequest({ specTypeSchemas }: Pick<McpSdk, 'specTypeSchemas'>, envelope: Envelope): Envelope {
   const name = envelope.kind === 'request' ? CHECKED.get(envelope.method) : undefined
   if (envelope.kind !== 'request' || name === undefined) return envelope
   const { id, method, params } = envelope
-  const schema = name === 'task' ? TASK_REQUEST : known[name]
-  const checked = validateValue<unknown>(schema, { method, params }, ROOT)
-  if ('value' in checked) return envelope
-  const violations = checked.violations.map(({ field, description }) => ({
-    field: field.slice(`${ROOT}.`.length),
-    description
+  const { issues } =
+    name === 'task'
+      ? { issues: TASK_REQUEST.safeParse({ params }).error?.issues }
+      : specTypeSchemas[name]['~standard'].validate({ method, params })
+  if (!issues) return envelope
+  const violations = issues.slice(0, MOST_VIOLATIONS).map(({ path, message }) => ({
+    field: pathText('', path as readonly PropertyKey[]),
+    description: message
   }))
   return { kind: 'invalid', id, error: invalidParams(...violations) }
 }
