@@ -72,6 +72,40 @@ function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortControl
     : new AbortController()
 }
 
+/** A stream whose events another library writes. */
+export interface PassedStream {
+  readonly response: Response
+  /** Whether the client has not read all of it yet. A writer then leaves out what the client can do without. */
+  readonly isBehind: () => boolean
+}
+
+/**
+ * Passes on the server-sent events of a body, as fast as the client reads. `left` is called when the client disconnects
+ * before the end; one that reads nothing is disconnected.
+ */
+export function passEvents(
+  { settings: { clock } }: ServedRuntime,
+  call: HttpCall,
+  events: ReadableStream<Uint8Array>,
+  left: () => void
+): PassedStream {
+  const { response, stream } = begun(call, clock, left)
+  const decoder = new TextDecoder()
+  const pass = async () => {
+    for await (const bytes of events) {
+      if (!stream.isOpen) return
+      stream.send(decoder.decode(bytes, { stream: true }))
+      await stream.drained
+    }
+  }
+  const end = () => {
+    call.space?.end()
+    stream.end()
+  }
+  void pass().then(end, end)
+  return { response, isBehind: () => stream.drained !== undefined }
+}
+
 /** Begins the response of a stream. */
 function begun(
   { headers, served: { direct, outgoing } }: HttpCall,

@@ -1,7 +1,6 @@
-import type { McpHttpHandler } from '@modelcontextprotocol/server'
+import type { McpHttpHandler, McpRequestContext } from '@modelcontextprotocol/server'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
-import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Runtime } from '../../runtime/index.ts'
 import { onAbort } from '../../runtime/primitives/event-loop.ts'
 import {
@@ -30,9 +29,10 @@ import { admitPost, refusePost } from '../http/endpoint.ts'
 import { crossOrigin, NOWHERE, preflight, requestRefusal } from '../http/handler.ts'
 import { bodyOf } from '../http/parameters.ts'
 import { notAllowed } from '../http/rest.ts'
+import { inPieces, passEvents, type PassedStream } from '../http/streaming.ts'
 import { errorFrame, readEnvelope, type Envelope, type RequestId } from '../json-rpc/dispatch.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
-import { AgentOverMcp, BINDING } from './mcp-server.ts'
+import { AgentOverMcp, BINDING, checkRequest, type McpConnection, type McpSdk } from './mcp-server.ts'
 import { isBearer, metadataPath, resourceMetadata, withMetadata } from './resource-metadata.ts'
 import type { McpSettings } from './tool-calls.ts'
 import type { ToolAnnotations } from './tools.ts'
@@ -206,7 +206,7 @@ function endpointOf(
   checkMcpInstalled(taker)
   const { settings } = runtime
   const paths = new McpPaths(options.path ?? DEFAULT_PATH, settings.hasTenants, options.url ?? ownUrl)
-  let loaded: Promise<McpHttpHandler> | undefined
+  let loaded: Promise<LoadedSdk> | undefined
   const load = () => (loaded ??= loadSdk(runtime, mcpSettings(options)))
 
   /** The path that a path of metadata describes. Only what asks for bearer tokens has metadata. */
@@ -250,11 +250,18 @@ function endpointOf(
       withMetadata(refusal, urlOf(address, served, address.pathname), options)
     )
     if (!(call instanceof HttpCall)) return call
-    try {
-      return await answered(call, await answerRpc(call, await readBody(call)))
-    } finally {
-      call.space?.end()
+    const gone = new AbortController()
+    let stream: PassedStream | undefined
+    const isBehind = () => stream?.isBehind() === true
+    const answer = await answered(call, await answerRpc(call, await readBody(call), { gone, isBehind }))
+    if (answer.body && isEventStream(answer)) {
+      stream = passEvents(runtime, call, answer.body, () => gone.abort())
+      return stream.response
     }
+    const { space } = call
+    if (space && answer.status === 200) return inPieces(runtime, call, space, [await answer.text()], headers)
+    space?.end()
+    return answer
   }
 
   const tellTap = ({ served }: HttpCall, direction: Direction, text: string) =>
@@ -274,27 +281,26 @@ function endpointOf(
     }
   }
 
-  const answerRpc = async (call: HttpCall, envelope: Envelope): Promise<Response> => {
+  const answerRpc = async (call: HttpCall, given: Envelope, { gone, isBehind }: Reader): Promise<Response> => {
     const context = callContextOf(call)
     const { headers } = call
-    if (envelope.kind === 'invalid') {
-      const error = settings.rejected.answerTo(envelope.error, context)
+    const { handler, sdk } = await load()
+    const envelope = checkRequest(sdk, given)
+    const id = 'id' in envelope ? envelope.id : null
+    const refused = async (error: A2AError) => {
       await delayRefusal(error, settings)
-      return errorAnswer(envelope.id, error, headers)
+      return errorAnswer(id, error, headers)
     }
+    if (envelope.kind === 'invalid') return refused(settings.rejected.answerTo(envelope.error, context))
     const disconnected = goneSignal(call)
     const isCounted = envelope.kind === 'request' && COUNTED.has(envelope.method) && !disconnected.aborted
     const over = isCounted ? undefined : settings.rejected.count(context)
-    if (over) {
-      await delayRefusal(over, settings)
-      return errorAnswer(envelope.kind === 'request' ? envelope.id : null, over, headers)
-    }
+    if (over) return refused(over)
     // Nobody reads the answer to a client that has disconnected while its request waited.
     if (envelope.kind === 'response' || disconnected.aborted) return new LightResponse(null, { status: 202, headers })
     let failure: A2AError | undefined
-    const gone = new AbortController()
+    let isReached = false
     const stop = onAbort(disconnected, () => gone.abort())
-    let isStream = false
     try {
       const request = new Request(call.request.url, {
         method: 'POST',
@@ -303,49 +309,55 @@ function endpointOf(
       })
       const { method, params } = envelope
       const message = { jsonrpc: '2.0', method, ...(params !== undefined && { params }) }
-      const extra: SdkExtra = { call: context, onError: error => (failure = error) }
-      const answered = await (
-        await load()
-      ).fetch(request, {
+      const extra: SdkExtra = {
+        call: context,
+        isBehind,
+        onReached: () => (isReached = true),
+        onError: error => (failure = error)
+      }
+      const answer = await handler.fetch(request, {
         parsedBody: envelope.kind === 'request' ? { ...message, id: envelope.id } : message,
         authInfo: { token: '', clientId: '', scopes: [], extra: { ...extra } }
       })
-      isStream = isEventStream(answered)
-      const answer = isStream ? withEnd(answered, stop) : answered
+      // The SDK has refused it.
+      const over = isCounted && !isReached ? settings.rejected.count(context) : undefined
+      if (over) return await refused(over)
       if (failure) await delayRefusal(failure, settings)
-      return withHeaders(answer, headers, failure, isStream)
+      return withHeaders(answer, headers, failure)
     } finally {
-      if (!isStream) stop()
+      stop()
     }
   }
   return { isAt: pathname => paths.find(pathname) !== undefined || described(pathname) !== undefined, answer }
 }
 
-/** The parts of a request that the SDK passes on to the factory of its server. */
-interface SdkExtra {
-  readonly call: CallContext
-  readonly onError: (error: A2AError) => void
+/** The client of a request, as far as it reads the answer. */
+interface Reader extends Pick<SdkExtra, 'isBehind'> {
+  /** Ends the request. */
+  readonly gone: AbortController
 }
 
-async function loadSdk(runtime: ServedRuntime, settings: McpSettings): Promise<McpHttpHandler> {
+/** The parts of a request that the SDK passes on to the factory of its server. */
+type SdkExtra = Required<Omit<McpConnection, 'era'>>
+
+interface LoadedSdk {
+  readonly sdk: McpSdk
+  readonly handler: McpHttpHandler
+}
+
+async function loadSdk(runtime: ServedRuntime, settings: McpSettings): Promise<LoadedSdk> {
   const sdk = await import('@modelcontextprotocol/server')
   const agent = new AgentOverMcp(runtime, sdk, settings)
-  return sdk.createMcpHandler(({ era, authInfo }) =>
+  const serverFor = ({ era, authInfo }: McpRequestContext) =>
     agent.serverFor({ era, ...(authInfo?.extra as unknown as SdkExtra) })
-  )
+  // Streams have comments of their own.
+  return { sdk, handler: sdk.createMcpHandler(serverFor, { keepAliveMs: 0 }) }
 }
 
 /** The answer to a request that does not reach the SDK. */
 function errorAnswer(id: RequestId | null, error: A2AError, headers: RequestHead['headers']): Response {
   const status = rpcStatus(error)
   return jsonAnswer(errorFrame(id, error), { ...headers, ...errorHeaders(error) }, status === 200 ? 400 : status)
-}
-
-/** An answer that is a stream. `ended` is called once the stream has ended or failed, or nobody reads it any more. */
-function withEnd(answer: Response, ended: () => void): Response {
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
-  ;(answer.body as ReadableStream<Uint8Array>).pipeTo(writable).then(ended, ended)
-  return new Response(readable, answer)
 }
 
 /** An answer whose messages are also passed to a listener: its JSON, or each event of its stream. */
@@ -375,22 +387,14 @@ function isEventStream({ headers }: Response): boolean {
 }
 
 /** An answer of the SDK with the headers of every answer, and with the status of its error. */
-function withHeaders(
-  answer: Response,
-  own: RequestHead['headers'],
-  failure: A2AError | undefined,
-  isStream: boolean
-): Response {
+function withHeaders(answer: Response, own: RequestHead['headers'], failure: A2AError | undefined): Response {
   const headers = new Headers(answer.headers)
-  const more = {
-    ...own,
-    ...(failure && errorHeaders(failure)),
-    // Proxies such as nginx pass events on at once.
-    ...(isStream && { 'X-Accel-Buffering': 'no' })
-  }
-  for (const [name, value] of Object.entries(more)) headers.set(name, value)
+  for (const [name, value] of Object.entries({ ...own, ...(failure && errorHeaders(failure)) }))
+    headers.set(name, value)
   const status =
-    failure && answer.status === 200 && !isStream && failure.code !== 'Forbidden' ? rpcStatus(failure) : answer.status
+    failure && answer.status === 200 && !isEventStream(answer) && failure.code !== 'Forbidden'
+      ? rpcStatus(failure)
+      : answer.status
   return new Response(answer.body, { status, headers })
 }
 

@@ -2,11 +2,12 @@ import type * as McpModule from '@modelcontextprotocol/server'
 import type { Server, ServerContext } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import type { AgentCard } from '../../machines/protocol/card.ts'
-import { isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError, ERRORS, isA2AError } from '../../machines/protocol/errors.ts'
+import { isObject, pathText } from '../../machines/protocol/codec/json.ts'
+import { A2AError, ERRORS, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { ATTRIBUTES, runInSpan } from '../../runtime/telemetry/spans.ts'
+import type { Envelope } from '../json-rpc/dispatch.ts'
 import { traceParameters } from '../json-rpc/service-parameters.ts'
 import { ARTIFACT_TEMPLATE, artifactIn, resourceContents } from './content.ts'
 import { cancelUnlessEnded, NO_TASK, Questions, type Abilities, type UserResponse } from './questions.ts'
@@ -18,7 +19,7 @@ import { FOLLOW_UP_TOOL } from './tools.ts'
 /** The functions of the SDK that serve. It is loaded when it is needed. */
 export type McpSdk = Pick<
   typeof McpModule,
-  'Server' | 'ProtocolError' | 'MissingRequiredClientCapabilityError' | 'ResourceNotFoundError'
+  'Server' | 'ProtocolError' | 'MissingRequiredClientCapabilityError' | 'ResourceNotFoundError' | 'specTypeSchemas'
 >
 
 /** One request or connection of a client. */
@@ -26,6 +27,10 @@ export interface McpConnection {
   /** `modern`: 2026-07-28. `legacy`: a version that begins with `initialize`. */
   readonly era: 'modern' | 'legacy'
   readonly call: CallContext
+  /** Called when a request reaches the agent, which counts it. */
+  readonly onReached?: (() => void) | undefined
+  /** Whether the client has not read all that was sent to it: then it gets no progress. */
+  readonly isBehind?: (() => boolean) | undefined
   /** Called with the error of a request, before the client gets it. */
   readonly onError?: ((error: A2AError) => void) | undefined
 }
@@ -65,6 +70,22 @@ const ROUND_MS = 24 * 60 * 60 * 1000
 const CACHE = { ttlMs: 60_000, cacheScope: 'private' as const }
 
 const TASK_PARAMS = z.looseObject({ taskId: z.string().min(1) })
+const TASK_REQUEST = z.object({ params: TASK_PARAMS })
+
+/** The methods whose parameters are checked, and the schemas of their requests in the SDK. */
+const CHECKED = new Map<string, keyof McpSdk['specTypeSchemas'] | 'task'>([
+  ['initialize', 'InitializeRequest'],
+  ['tools/list', 'ListToolsRequest'],
+  ['tools/call', 'CallToolRequest'],
+  ['resources/list', 'ListResourcesRequest'],
+  ['resources/templates/list', 'ListResourceTemplatesRequest'],
+  ['resources/read', 'ReadResourceRequest'],
+  ['tasks/get', 'task'],
+  ['tasks/update', 'task'],
+  ['tasks/cancel', 'task']
+])
+/** The violations that an error names. */
+const MOST_VIOLATIONS = 20
 
 /** An agent as an MCP server: its skills as tools, its tasks as tasks. It has no state of its own. */
 export class AgentOverMcp {
@@ -126,7 +147,7 @@ export class AgentOverMcp {
             arguments: params.arguments ?? {},
             state: typeof state === 'string' ? state : undefined,
             responses: responsesIn(ctx) ?? {},
-            onProgress: progressTo(ctx)
+            onProgress: progressTo(ctx, connection)
           },
           card,
           caller
@@ -147,7 +168,8 @@ export class AgentOverMcp {
         const task =
           named && (await this.#runtime.getTask({ id: named.taskId, historyLength: 0 }, call).catch(unlessUnknown))
         const artifact = task?.artifacts?.find(({ artifactId }) => artifactId === named?.artifactId)
-        if (!artifact) throw new this.#sdk.ResourceNotFoundError(uri)
+        if (!artifact)
+          throw (!named && this.#runtime.settings.rejected.count(call)) || new this.#sdk.ResourceNotFoundError(uri)
         return { contents: resourceContents(uri, artifact) as never, ttlMs: 0, cacheScope: 'private' as const }
       })
     )
@@ -201,6 +223,7 @@ export class AgentOverMcp {
   async #run<T>(handled: HandledRequest, run: (caller: McpCaller) => Promise<T>): Promise<T> {
     const { counters, logger } = this.#runtime.settings
     counters.calledOverMcp(handled.method)
+    handled.connection.onReached?.()
     try {
       return await this.#spanned(handled, run)
     } catch (error) {
@@ -271,6 +294,26 @@ export class AgentOverMcp {
   }
 }
 
+/**
+ * A message, or what is wrong with the parameters of its request. The SDK would call some of these errors its own, and
+ * would count none.
+ */
+export function checkRequest({ specTypeSchemas }: Pick<McpSdk, 'specTypeSchemas'>, envelope: Envelope): Envelope {
+  const name = envelope.kind === 'request' ? CHECKED.get(envelope.method) : undefined
+  if (envelope.kind !== 'request' || name === undefined) return envelope
+  const { id, method, params } = envelope
+  const { issues } =
+    name === 'task'
+      ? { issues: TASK_REQUEST.safeParse({ params }).error?.issues }
+      : specTypeSchemas[name]['~standard'].validate({ method, params })
+  if (!issues) return envelope
+  const violations = issues.slice(0, MOST_VIOLATIONS).map(({ path, message }) => ({
+    field: pathText('', path as readonly PropertyKey[]),
+    description: message
+  }))
+  return { kind: 'invalid', id, error: invalidParams(...violations) }
+}
+
 /** The abilities in a client's declaration. */
 function abilitiesOf(declared: unknown, era: McpConnection['era']): Abilities {
   const { extensions, elicitation } = isObject(declared) ? declared : {}
@@ -294,13 +337,14 @@ function responsesIn({ mcpReq }: ServerContext): Readonly<Record<string, UserRes
   return mcpReq.inputResponses as Readonly<Record<string, UserResponse>> | undefined
 }
 
-/** Sends the progress of a call to a client that has given a token for it. */
-function progressTo({ mcpReq }: ServerContext): ((words: string) => void) | undefined {
+/** Sends the progress of a call to a client that has given a token for it, and reads. */
+function progressTo({ mcpReq }: ServerContext, { isBehind }: McpConnection): ((words: string) => void) | undefined {
   const progressToken = mcpReq._meta?.progressToken
   if (progressToken === undefined) return undefined
   let progress = 0
   return message => {
     progress += 1
+    if (isBehind?.()) return
     void mcpReq
       .notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
       .catch(() => {})

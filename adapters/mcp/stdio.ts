@@ -4,7 +4,7 @@ import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { ServedRuntime } from '../../runtime/runtime-options.ts'
 import { errorFrame, readEnvelope, type Envelope } from '../json-rpc/dispatch.ts'
 import { COUNTED, mcpSettings, type McpOptions } from './mcp-handler.ts'
-import { AgentOverMcp, BINDING } from './mcp-server.ts'
+import { AgentOverMcp, BINDING, checkRequest, type McpSdk } from './mcp-server.ts'
 
 /** The two ends of a host's pipe: lines that come in, and lines that go out. */
 export interface HostPipe {
@@ -36,20 +36,28 @@ export async function serveHost(
     /* c8 ignore next -- lines that are no messages are answered before they get here */
     onerror: error => logger.warn('a message of the host was not understood', { error })
   })
-  for await (const line of pipe.lines) deliver(runtime, line, call, transport)
+  for await (const line of pipe.lines) deliver({ runtime, sdk, call, transport }, line)
   transport.onclose?.()
   await handle.close()
 }
 
+/** The connection of a host. */
+interface HostConnection {
+  readonly runtime: ServedRuntime
+  readonly sdk: McpSdk
+  readonly call: CallContext
+  readonly transport: LineTransport
+}
+
 /** Passes a message on, or answers it with what is wrong with it. */
-function deliver(runtime: ServedRuntime, line: string, call: CallContext, transport: LineTransport): void {
+function deliver({ runtime, sdk, call, transport }: HostConnection, line: string): void {
   const { limits, jsonLimits, rejected } = runtime.settings
   const bytes = Buffer.byteLength(line)
   const tooLarge = new A2AError('TooLarge', `A message may have at most ${limits.messageBytes} bytes.`)
   const envelope =
     bytes > limits.messageBytes
       ? { kind: 'invalid' as const, id: null, error: tooLarge }
-      : readEnvelope(line, jsonLimits)
+      : checkRequest(sdk, readEnvelope(line, jsonLimits))
   const counted = { ...call, bytes }
   if (envelope.kind === 'invalid')
     return transport.writeLine(errorFrame(envelope.id, rejected.answerTo(envelope.error, counted)))

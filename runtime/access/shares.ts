@@ -159,6 +159,7 @@ export class AnswerSpace {
   readonly #enter: readonly ((bytes: number) => Promise<() => void>)[]
   #leaving: (() => void)[] = []
   #isLarge = false
+  #hasEnded = false
 
   /** Acquires these in order. */
   constructor(...enter: readonly ((bytes: number) => Promise<() => void>)[]) {
@@ -174,7 +175,11 @@ export class AnswerSpace {
   readonly take: Budget = async bytes => {
     if (this.#isLarge) return
     this.#isLarge = true
-    for (const enter of this.#enter) this.#leaving.push(await enter(bytes))
+    for (const enter of this.#enter) {
+      this.#leaving.push(await enter(bytes))
+      // It was given up while it waited.
+      if (this.#hasEnded) this.end()
+    }
   };
 
   /** Gives the pieces of the answer, and releases the memory after the last. */
@@ -188,6 +193,7 @@ export class AnswerSpace {
 
   /** Releases the memory, because the answer is sent or given up. May be called twice. */
   end(): void {
+    this.#hasEnded = true
     for (const leave of this.#leaving.splice(0)) leave()
   }
 }

@@ -26,6 +26,7 @@ import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { loadWholeTask, LARGE_BYTES } from '../../runtime/streams/task-stream.ts'
 import { ask, rpc } from '../fixtures/servers/http-agent.ts'
+import { mcpPeer } from '../fixtures/peers/mcp-peer.ts'
 import { frameOf, RawSocket } from '../fixtures/servers/raw-socket.ts'
 import { deferred, refusal, rest, say, start, taskIn, until } from '../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket } from '../fixtures/servers/served-agent.ts'
@@ -554,36 +555,64 @@ await t.test('a reader of the file sees the same task after many reads', { skip:
   t.equal(await store.readTask(scope, id), undefined)
 })
 
-await t.test('nothing is read for an HTTP client that disconnected while its answer waited', async t => {
-  const { store, id } = await served(t, 'memory')
-  const counts = { reads: 0 }
-  const counted: Store = {
-    ...store,
-    readEvents: (...args) => ((counts.reads += 1), store.readEvents(...args)),
-    close: async () => {}
-  }
-  const { runtime } = start(t, { work: large }, { store: counted, limits: { advanced: { answerBytes: 1 } } })
-  const at = await serve(runtime, { port: 0 })
-  t.teardown(() => at.close())
-  const { largeAnswers } = runtime.settings
-  const leave = await largeAnswers.enter({}, 1)
-  let entered = 0
-  const enter = largeAnswers.enter.bind(largeAnswers)
-  largeAnswers.enter = (...args) => ((entered += 1), enter(...args))
-  const gone = new AbortController()
-  const asked = fetch(`${at.url}tasks/${id}`, { headers: { 'a2a-version': '1.0' }, signal: gone.signal }).catch(
-    () => {}
-  )
-  await until(() => entered === 1, 'the answer to wait')
-  gone.abort()
-  await asked
-  await rest()
-  leave()
-  const leaveAgain = await enter({}, 1000)
-  leaveAgain()
-  await rest()
-  t.equal(counts.reads, 0)
-})
+/** Requests for the large task over each kind of endpoint. */
+const ASKED: Readonly<Record<string, (url: string, task: Task, signal: AbortSignal) => Promise<unknown>>> = {
+  'HTTP+JSON': (url, { id }, signal) => fetch(`${url}tasks/${id}`, { headers: { 'a2a-version': '1.0' }, signal }),
+  JSONRPC: (url, { id }, signal) =>
+    fetch(url, {
+      method: 'POST',
+      headers: { 'a2a-version': '1.0', 'Content-Type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'GetTask', params: { id } }),
+      signal
+    }),
+  MCP: (url, { id }, signal) =>
+    mcpPeer(request => fetch(request as Request), { address: `${url}mcp`, tasks: true }).rpc(
+      'tasks/get',
+      { taskId: id },
+      signal
+    ),
+  'AG-UI': (url, { contextId }, signal) =>
+    fetch(`${url}ag-ui`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        threadId: contextId,
+        runId: 'r',
+        messages: [{ id: 'm', role: 'assistant', content: '' }]
+      }),
+      signal
+    })
+}
+
+for (const [binding, askFor] of Object.entries(ASKED))
+  await t.test(`nothing is read for a client of ${binding} that disconnected while its answer waited`, async t => {
+    const { store, whole } = await served(t, 'memory')
+    const counts = { reads: 0 }
+    const counted: Store = {
+      ...store,
+      readEvents: (...args) => ((counts.reads += 1), store.readEvents(...args)),
+      close: async () => {}
+    }
+    const { runtime } = start(t, { work: large }, { store: counted, limits: { advanced: { answerBytes: 1 } } })
+    const at = await serve(runtime, { port: 0, mcp: true, agui: true })
+    t.teardown(() => at.close())
+    const { largeAnswers } = runtime.settings
+    const leave = await largeAnswers.enter({}, 1)
+    let entered = 0
+    const enter = largeAnswers.enter.bind(largeAnswers)
+    largeAnswers.enter = (...args) => ((entered += 1), enter(...args))
+    const gone = new AbortController()
+    const asked = askFor(at.url, whole, gone.signal).catch(() => {})
+    await until(() => entered === 1, 'the answer to wait')
+    gone.abort()
+    await asked
+    await rest()
+    leave()
+    const leaveAgain = await enter({}, 1000)
+    leaveAgain()
+    await rest()
+    t.equal(counts.reads, 0)
+  })
 
 await t.test('a reader of the file reads pieces of tasks as the store does', { skip: NO_SQLITE }, async t => {
   const file = join(t.testdir(), 'tasks.db')

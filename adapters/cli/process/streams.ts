@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { createInterface, type Key } from 'node:readline'
+import { StringDecoder } from 'node:string_decoder'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
 import type { LineInput, Output } from '../command.ts'
 
@@ -12,13 +13,33 @@ export function lineInput(input: Input, output: NodeJS.WritableStream, interrupt
   return input.isTTY ? terminalInput(input, output, interrupt) : pipedInput(input)
 }
 
+/**
+ * Characters of a line of a pipe that are kept. A longer line has more bytes than a message may have, and is refused by
+ * its beginning.
+ */
+const LONGEST_LINE = 8 * 1024 * 1024
+
+/** The lines of a pipe. They end with LF, alone or behind CR: JSON may have every other line separator in a text. */
+async function* linesOf(input: Input): AsyncGenerator<string, void, undefined> {
+  const decoder = new StringDecoder()
+  let begun = ''
+  for await (const chunk of input) {
+    const [first = '', ...others] = decoder.write(chunk).split('\n')
+    const lines = [begun + first.slice(0, LONGEST_LINE - begun.length), ...others]
+    begun = lines.pop() as string
+    for (const line of lines) yield line.replace(/\r$/, '')
+  }
+  begun += decoder.end()
+  if (begun !== '') yield begun
+}
+
 /** One reader for all lines: it may read further than the line that it gives. */
 function pipedInput(input: Input): LineInput {
   let lines: AsyncIterator<string> | undefined
   return {
     isTerminal: false,
     ask: async (_, signal) => {
-      lines ??= createInterface({ input, crlfDelay: Infinity })[Symbol.asyncIterator]()
+      lines ??= linesOf(input)
       if (signal.aborted) return undefined
       const waiters: (() => void)[] = []
       const stopped = new Promise<undefined>(resolve => waiters.push(onAbort(signal, () => resolve(undefined))))

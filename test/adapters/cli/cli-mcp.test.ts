@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import type { LineInput } from '../../../adapters/cli/command.ts'
-import { divertOutput } from '../../../adapters/cli/process/streams.ts'
+import { divertOutput, lineInput } from '../../../adapters/cli/process/streams.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { deferred, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -252,4 +252,21 @@ await t.test('what others print goes to the other stream, until that is undone',
   t.equal(String(stream.read()), 'frame after after ')
   t.equal(String(other.read()), 'printed printed own: frame ')
   t.end()
+})
+
+await t.test('a line of a host ends with LF, and only the beginning of a very long one is kept', async t => {
+  const input = new PassThrough()
+  const { ask } = lineInput(input, new PassThrough(), () => {})
+  const next = () => ask('', new AbortController().signal)
+  const text = JSON.stringify({ text: 'one\u2028two\u2029three\u0085' })
+  const [first, ...others] = Buffer.from('é\n')
+  for (const part of [`${text}\n`, `${text}\r\n`, '\n', 'a\nb\nhal', 'f\n', Buffer.of(first ?? 0), Buffer.from(others)])
+    input.write(part)
+  for (const line of [text, text, '', 'a', 'b', 'half', 'é']) t.equal(await next(), line)
+  for (let i = 0; i < 20; i += 1) input.write('x'.repeat(1024 * 1024))
+  input.end('yz\nnext\nend')
+  const long = (await next()) ?? ''
+  t.equal(long.length, 8 * 1024 * 1024)
+  t.notMatch(long, /[yz]/)
+  for (const line of ['next', 'end', undefined]) t.equal(await next(), line)
 })

@@ -1,7 +1,8 @@
 import { Socket } from 'node:net'
 import t from 'tap'
 import { z } from 'zod'
-import type { NodeResponse, Tap } from '../../../adapters/entry/connection.ts'
+import { agUiHandler } from '../../../adapters/ag-ui/index.ts'
+import { READER_STALL_MS, type NodeResponse, type Tap } from '../../../adapters/entry/connection.ts'
 import { mcpHandler } from '../../../adapters/mcp/index.ts'
 import { withMcp } from '../../../adapters/mcp/mcp-handler.ts'
 import { serveHost } from '../../../adapters/mcp/stdio.ts'
@@ -19,8 +20,8 @@ import {
   textOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
-import { answerOf, openedTask, questionIn, textsIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
-import { deferred, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { answerOf, mcpPeer, openedTask, questionIn, textsIn, type McpAnswer } from '../../fixtures/peers/mcp-peer.ts'
+import { deferred, rejection, rest, start, taskIn, say, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { servedMcp, sized } from '../../fixtures/servers/mcp-agent.ts'
 
 const round = ({ result }: McpAnswer, key: string, response: unknown) => ({
@@ -253,8 +254,8 @@ await t.test('the messages over MCP are recorded while somebody listens, by conn
   await post('{"jsonrpc":"2.0","id":1,"method":"ping"}')
   t.strictSame(seen, [])
   tap.onFrame = (...frame) => void seen.push(frame)
-  const direct = { socket, response: undefined as never }
-  const answers = [await post('{bad', { direct }), await post('{"jsonrpc":"2.0","id":2,"method":"ping"}', { direct })]
+  const served = { incoming: { socket } }
+  const answers = [await post('{bad', served), await post('{"jsonrpc":"2.0","id":2,"method":"ping"}', served)]
   await post('{"jsonrpc":"2.0","method":"notifications/initialized"}')
   t.match(answers, [/-32700/, /^event: message\ndata: /])
   t.match(seen, [
@@ -266,4 +267,143 @@ await t.test('the messages over MCP are recorded while somebody listens, by conn
   ])
   t.equal(seen.length, 5, 'nothing answers a notification')
   t.not(seen[4]?.[0], seen[0]?.[0])
+})
+
+const METHODS: Readonly<Record<string, object>> = {
+  initialize: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'old', version: '1' } },
+  'tools/list': { cursor: 'x' },
+  'tools/call': { name: 'coffee', arguments: { message: 'x' }, requestState: 'x', inputResponses: {} },
+  'resources/list': { cursor: 'x' },
+  'resources/templates/list': { cursor: 'x' },
+  'resources/read': { uri: 'x' },
+  'tasks/get': { taskId: 'x' },
+  'tasks/update': { taskId: 'x', inputResponses: {} },
+  'tasks/cancel': { taskId: 'x' },
+  'server/discover': {},
+  'subscriptions/listen': { notifications: {} },
+  ping: {},
+  constructor: {}
+}
+const WRONG = [null, true, 5, '', [], ['x'], {}, { name: 5 }]
+
+/** Objects with one member, at any depth, that is wrong or left out. */
+function* spoiled(whole: object): Generator<object> {
+  for (const [name, value] of Object.entries(whole) as [string, unknown][]) {
+    for (const wrong of [undefined, ...WRONG]) yield { ...whole, [name]: wrong }
+    if (typeof value === 'object' && value !== null)
+      for (const inner of spoiled(value)) yield { ...whole, [name]: inner }
+  }
+}
+
+await t.test('a wrong member of a request is an error of its client, over every transport and version', async t => {
+  const { runtime, as, log } = servedMcp(t, { work: sized })
+  const modern = as({ tasks: true, form: true })
+  const handler = mcpHandler(runtime)
+  const older = async (method: string, params: object) => {
+    const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+    return answerOf(await handler(new Request('http://127.0.0.1:4242/mcp', { method: 'POST', headers, body })))
+  }
+  const lines: string[] = []
+  for (const [method, whole] of Object.entries(METHODS))
+    for (const params of spoiled(whole)) {
+      lines.push(JSON.stringify({ jsonrpc: '2.0', id: lines.length, method, params }))
+      for (const answer of [await modern.rpc(method, { ...params }), await older(method, params)]) {
+        t.ok(answer.status < 500, `${method} ${JSON.stringify(params)}`)
+        t.notMatch(answer.error, { code: -32603 }, `${method} ${JSON.stringify(params)}`)
+      }
+    }
+  const written: string[] = []
+  const pipe = {
+    lines: (async function* () {
+      yield* lines
+    })(),
+    write: (line: string) => void written.push(line)
+  }
+  await serveHost(runtime, pipe, {})
+  t.ok(written.length > 100)
+  t.notMatch(written.join('\n'), /"code":-32603/)
+  for (const { error } of [await modern.rpc('tools/list', { cursor: 5 }), await older('tools/list', { cursor: 5 })])
+    t.match(error, { code: -32602, message: /^Invalid parameters: params\.cursor Invalid input: expected string/ })
+  t.match(written.join('\n'), /params\.taskId Invalid input: expected string, received number/)
+  t.strictSame(log, [])
+})
+
+await t.test('a client that reads nothing gets no more progress, and is disconnected after a while', async t => {
+  for (const isLate of [true, false]) {
+    const go = deferred()
+    const work: WorkFunction = async ({ emit }) => {
+      emit(progress('Grinding.'))
+      await go.promise
+      for (let i = 0; i < 1000; i += 1) emit(progress(`${i} ${'x'.repeat(10_000)}`))
+      return { artifact: 'A coffee.' }
+    }
+    const { runtime, clock } = start(t, { card: { name: 'Barista' }, work })
+    const followed = deferred()
+    const { getTask } = runtime
+    Object.assign(runtime, {
+      getTask: (...given: Parameters<typeof getTask>) => (followed.resolve(), getTask(...given))
+    })
+    const handler = mcpHandler(runtime)
+    let unread: Response | undefined
+    const peer = mcpPeer(
+      async request => {
+        unread = await handler(request)
+        return new Response()
+      },
+      { meta: { progressToken: 1 } }
+    )
+    await peer.call('Barista')
+    go.resolve()
+    await followed.promise
+    await rest()
+    clock.increment(isLate ? READER_STALL_MS - 1 : READER_STALL_MS)
+    if (!isLate) {
+      t.match(await rejection((unread as Response).text()), { message: 'The client read nothing for 30 seconds.' })
+      continue
+    }
+    const { messages, text } = await answerOf(unread as Response)
+    t.match(messages.at(-1), { result: { content: [{ text: 'A coffee.' }, {}] } })
+    t.ok(text.length < 1024 * 1024, `${text.length} of 10,000,000 characters are kept for it`)
+  }
+})
+
+await t.test('a large answer takes its share of memory until its client has read it', async t => {
+  const parts = Array.from({ length: 4 }, () => data('x'.repeat(400_000)))
+  const work: WorkFunction = () => ({ artifact: { parts } })
+  const { runtime } = start(t, { card: { name: 'Barista' }, work }, { limits: { advanced: { answerBytes: 1 } } })
+  const { id } = taskIn(await runtime.sendMessage(say('go', { contextId: 'c' })))
+  const byMcp = async (): Promise<Response> => {
+    let unread: Response | undefined
+    const peer = mcpPeer(
+      async request => {
+        unread = await mcpHandler(runtime)(request)
+        return new Response()
+      },
+      { tasks: true }
+    )
+    await peer.rpc('tasks/get', { taskId: id })
+    return unread as Response
+  }
+  const byAgUi = () =>
+    agUiHandler(runtime)(
+      new Request('http://127.0.0.1:4242/ag-ui', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ threadId: 'c', runId: 'r', messages: [{ id: 'm', role: 'assistant', content: 'x' }] })
+      })
+    )
+  for (const [first, second] of [
+    [byMcp, byMcp],
+    [byMcp, byAgUi],
+    [byAgUi, byMcp]
+  ] as const) {
+    const read = await first()
+    let isAnswered = false
+    const waiting = second().then(answer => ((isAnswered = true), answer))
+    await rest()
+    t.notOk(isAnswered, 'the second waits')
+    t.match(await read.text(), /x{1000}/)
+    t.match(await (await waiting).text(), /x{1000}/)
+  }
 })

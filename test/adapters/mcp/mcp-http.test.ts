@@ -33,6 +33,8 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'old', version: '1' } }
 }
 
+const CALL = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'Barista', arguments: { message: 'x' } } }
+
 await t.test('older clients begin with initialize on the same path, and get no tasks', async t => {
   const ask = asked(t)
   for (const protocolVersion of ['2025-11-25', '2025-06-18']) {
@@ -42,8 +44,7 @@ await t.test('older clients begin with initialize on the same path, and get no t
     t.notOk('extensions' in (begun.result['capabilities'] as object))
   }
   t.equal((await ask({ body: '{"jsonrpc":"2.0","method":"notifications/initialized"}' })).status, 202)
-  const call = { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'Barista', arguments: { message: 'x' } } }
-  t.match(await ask({ body: JSON.stringify(call) }), {
+  t.match(await ask({ body: JSON.stringify(CALL) }), {
     messages: [{ result: { content: [{ text: 'Which size?' }, { text: /Call task_followup/ }] } }]
   })
   t.match(
@@ -313,6 +314,17 @@ await t.test('requests count for the quotas of their caller, whatever they ask',
     (_, peer) => peer.rpc('tasks/get', { taskId: 'x' }),
     (_, peer) => peer.call('nothing'),
     (_, peer) => peer.rpc('tasks/update', { taskId: 'x' }),
+    (_, peer) => peer.rpc('tasks/cancel'),
+    (_, peer) => peer.rpc('tools/call', { name: 5 }),
+    (_, peer) => peer.rpc('resources/read', { uri: 'x' }),
+    ask =>
+      ask({
+        body: JSON.stringify({ ...INITIALIZE, method: 'tasks/get', params: { taskId: 'x' } }),
+        headers: tokenOf('a')
+      }),
+    ask => ask({ body: JSON.stringify(CALL), headers: { ...tokenOf('a'), 'MCP-Protocol-Version': '2026-07-28' } }),
+    ask => ask({ body: JSON.stringify(CALL), headers: { ...tokenOf('a'), Accept: 'text/html' } }),
+    ask => ask({ body: JSON.stringify(CALL), headers: { ...tokenOf('a'), 'Content-Type': 'application/a2a+json' } }),
     ask => ask({ body: '{bad', headers: tokenOf('a') }),
     ask => ask({ body: '{}', headers: { ...tokenOf('a'), 'Content-Type': 'text/plain' } }),
     ask => ask({ body: '{"jsonrpc":"2.0","method":"notifications/initialized"}', headers: tokenOf('a') })
