@@ -31,6 +31,7 @@ import {
   type AgentPlace,
   type CallerAccess
 } from './talk/agent-connection.ts'
+import { sectionLines } from './text/format.ts'
 import { jsonLine, oneLine, plain } from './text/terminal.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
@@ -128,15 +129,11 @@ function readable({ name, version, description, supportedInterfaces, capabilitie
   return [
     `${oneLine(name)} ${oneLine(version)}`,
     ...(description === '' ? [] : [description]),
-    ...section('Interfaces', supportedInterfaces.map(interfaceLine)),
-    ...section('Capabilities', capabilityLines(capabilities)),
-    ...section('Skills', skills.flatMap(skillLines)),
+    ...sectionLines('Interfaces', supportedInterfaces.map(interfaceLine)),
+    ...sectionLines('Capabilities', capabilityLines(capabilities)),
+    ...sectionLines('Skills', skills.flatMap(skillLines)),
     ''
   ].join('\n')
-}
-
-function section(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : ['', title, ...lines.map(line => `  ${line}`)]
 }
 
 function interfaceLine({ url, protocolBinding, protocolVersion }: AgentInterface): string {

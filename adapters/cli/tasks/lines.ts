@@ -6,7 +6,7 @@ import { readAlias, OUTPUT_OPTIONS, readOptions, readOutput, readPositionals } f
 import { EXIT, type Io, usageError } from '../command.ts'
 import { artifactParts, sizeOfParts, type Given } from '../talk/artifacts.ts'
 import { messageText, shortly } from '../talk/results.ts'
-import { cutToWidth, lengthText, momentText, paintState, tableLines } from '../text/format.ts'
+import { cutToWidth, lengthText, momentText, paintState, sectionLines, tableLines } from '../text/format.ts'
 import { jsonLine, oneLine, plain, formatBytes } from '../text/terminal.ts'
 import {
   FILTER_OPTIONS,
@@ -105,12 +105,12 @@ export function recordLines(record: CompleteTask, nowMs: number): string[] {
   const { history = [], artifacts = [], metadata = {} } = record.task
   return [
     ...factLines(record, nowMs),
-    ...section('Messages', history.flatMap(messageLines)),
-    ...section('Artifacts', artifacts.flatMap(artifactLines)),
-    ...section('Metadata', metadataLines(metadata)),
-    ...section('Events', record.events?.map(eventLine)),
-    ...section('Journal', record.journal?.map(oneLine)),
-    ...section(
+    ...sectionLines('Messages', history.flatMap(messageLines)),
+    ...sectionLines('Artifacts', artifacts.flatMap(artifactLines)),
+    ...sectionLines('Metadata', metadataLines(metadata)),
+    ...sectionLines('Events', record.events?.map(eventLine)),
+    ...sectionLines('Journal', record.journal?.map(oneLine)),
+    ...sectionLines(
       'Webhooks',
       record.webhooks?.map(webhook => webhookLine(webhook, nowMs))
     )
@@ -144,10 +144,6 @@ function factLines({ task, scope, generation, events, wakeAtMs, deadlineAtMs }: 
 
 function msOf(timestamp: string | undefined): number | undefined {
   return timestamp === undefined ? undefined : Date.parse(timestamp)
-}
-
-function section(title: string, lines: readonly string[] = []): string[] {
-  return lines.length === 0 ? [] : ['', title, ...lines.map(line => `  ${line}`)]
 }
 
 function messageLines(message: Message): string[] {

@@ -30,6 +30,11 @@ export function tableLines(rows: readonly (readonly string[])[], columns = Infin
   )
 }
 
+/** A titled section of indented lines, after a blank line; nothing without lines. */
+export function sectionLines(title: string, lines: readonly string[] = []): string[] {
+  return lines.length === 0 ? [] : ['', title, ...lines.map(line => `  ${line}`)]
+}
+
 /**
  * Cuts a line to a number of columns, with `…` at the cut. Every character from U+1100, where the wide ones begin,
  * counts two columns. So the result is never too wide, but may be shorter than necessary.
@@ -256,7 +261,7 @@ interface WatchLine extends PasteLine {
 }
 
 /** A `send` command to paste into a terminal. */
-export function formatSendCommand({ text, context, task, reference, ...place }: SendLine): string {
+export function sendLine({ text, context, task, reference, ...place }: SendLine): string {
   const ids = { 'context-id': context, 'task-id': task, reference }
   const options = [...optionsOf(ids), ...placeOptions(place)]
   return ['npx taskchart send', shellWord(place.url), shellText(text), ...options].join(' ')
