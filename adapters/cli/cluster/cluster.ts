@@ -15,7 +15,7 @@ import { type Command, CommandError, EXIT, type Io, usageError, type Environment
 import { loadAgent } from '../load-agent.ts'
 import { whenAborted } from '../process/process-events.ts'
 import { type Places, SECRET_VARIABLE } from '../serve/parts.ts'
-import { sendLine, tableLines } from '../text/format.ts'
+import { formatSendCommand, tableLines } from '../text/format.ts'
 import { jsonLine, oneLine, shellWord } from '../text/terminal.ts'
 import { clusterFolder, type LocalPostgres, startPostgres } from './local-postgres.ts'
 import { showStatus } from './status.ts'
@@ -244,7 +244,7 @@ export function clusterText({ card }: Agent, { nodes, status, database, data, fi
   const [first, second] = nodes
   const shard = status.shards.find(({ owner }) => owner !== undefined && owner === second?.node)?.shard
   // The context is in a shard of the second node, so killing that interrupts no connection of the client.
-  const line = sendLine({
+  const line = formatSendCommand({
     url: String(first?.url),
     text,
     context: shard === undefined ? undefined : `demo~${shard}`,

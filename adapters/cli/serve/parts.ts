@@ -25,7 +25,7 @@ import type { MetricsOptions } from '../../serve/serve-metrics.ts'
 import { readSqlite, sqliteStore } from '../../storage/sqlite.ts'
 import type { Card03Options } from '../../v03/card.ts'
 import { CommandError, type Output, usageError } from '../command.ts'
-import { sendLine } from '../text/format.ts'
+import { formatSendCommand } from '../text/format.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal.ts'
 
 /**
@@ -321,7 +321,7 @@ export function announcement(
 
 Talk to it from another terminal:
 
-  ${sendLine({ url: reachable(url), text, out: 'artifacts', needsKey })}
+  ${formatSendCommand({ url: reachable(url), text, out: 'artifacts', needsKey })}
 ${mcp === undefined ? '' : `\nAdd it to a host, such as Claude Code:\n\n  ${formatHostCommand(card.name, reachable(mcp), needsKey)}\n`}
 ${end}Ctrl-C stops it. Its process id is ${pid}.
 `

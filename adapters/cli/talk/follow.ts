@@ -10,7 +10,7 @@ import { isInterrupted, isPause, isTerminal, type TaskState } from '../../../mac
 import type { AgentClient } from '../../client/agent-client.ts'
 import { OUTPUT_OPTIONS, type OutputForm } from '../arguments.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
-import { paintState, type PasteLine, sendLine, watchLine } from '../text/format.ts'
+import { paintState, type PasteLine, formatSendCommand, watchLine } from '../text/format.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { jsonLine, oneLine, formatBytes, thrownText, USUAL_COLUMNS } from '../text/terminal.ts'
 import {
@@ -278,7 +278,7 @@ interface HintTarget {
 
 /** Lines that show how to answer a task that waits for its client. */
 function answerHint({ contextId, task }: StreamedEvents, target: HintTarget): string[] {
-  return hint('Answer with', sendLine({ ...commandPartsOf(target), text: '…', context: contextId, task: task?.id }))
+  return hint('Answer with', formatSendCommand({ ...commandPartsOf(target), text: '…', context: contextId, task: task?.id }))
 }
 
 /**
@@ -291,7 +291,7 @@ function continueHint(watched: StreamedEvents, target: HintTarget): string[] {
   if (task && isInterrupted(task.state)) return answerHint(watched, target)
   return hint(
     'Continue with',
-    sendLine({ ...commandPartsOf(target), text: '…', context: contextId, reference: task?.id })
+    formatSendCommand({ ...commandPartsOf(target), text: '…', context: contextId, reference: task?.id })
   )
 }
 

@@ -117,8 +117,8 @@ Of export:
   --svg           one task as a moving drawing of at most 40 seconds, for a README or a ticket: its chart with the lit
                   state, and what client and agent say. Secrets are left out as in logs. It needs elkjs
   --agent FILE    with --html or --svg: draw the chart of the work of this agent. Its code is loaded but does not run:
-                  what the stored events do not make certain is not lit. Without it, the chart of an open task in --db is
-                  that with which the task is stored
+                  what the stored events do not make certain is not lit. Without it, the chart of an open task in
+                  --db is that with which the task is stored
 
 ${ENVIRONMENT_HELP}
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 3 the

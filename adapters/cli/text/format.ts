@@ -261,7 +261,7 @@ interface WatchLine extends PasteLine {
 }
 
 /** A `send` command to paste into a terminal. */
-export function sendLine({ text, context, task, reference, ...place }: SendLine): string {
+export function formatSendCommand({ text, context, task, reference, ...place }: SendLine): string {
   const ids = { 'context-id': context, 'task-id': task, reference }
   const options = [...optionsOf(ids), ...placeOptions(place)]
   return ['npx taskchart send', shellWord(place.url), shellText(text), ...options].join(' ')
