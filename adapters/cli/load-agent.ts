@@ -171,7 +171,9 @@ function placesIn(error: unknown): string {
   // The stack of a syntax error begins with its place and source line.
   /* c8 ignore next -- depends on the version of Node */
   if (/^(?:file:|\/).*:\d+\n/.test(text)) return lines.slice(0, 3).join('\n')
-  return lines.filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent/.test(line)).join('\n')
+  return lines
+    .filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent|local-modules/.test(line))
+    .join('\n')
 }
 
 function agentOf(exported: unknown, file: string): Agent {
