@@ -138,9 +138,9 @@ export function parseHistory(text: string): RecordedTask {
 function checkActor(snapshot: object, taskId: string): void {
   const actor = decodeMember(ActorSchema, snapshot, 'snapshot')
   if (actor.context.taskId !== taskId) throw new HistoryFault('is no whole history: its snapshot is of another task')
-  const { status, _nodes: nodes } = stateOf(actor)
-  if (status !== 'active' || actor.status !== 'active') throw new HistoryFault('is of a task that has ended')
-  if (nodes.some(({ invoke }) => invoke.some(({ id }) => !(id in actor.children))))
+  const state = stateOf(actor)
+  if (state.status !== 'active' || actor.status !== 'active') throw new HistoryFault('is of a task that has ended')
+  if (state.matches({ active: 'started' }) && !('work' in actor.children))
     throw new HistoryFault('is no whole history: its snapshot has no work')
 }
 
