@@ -113,7 +113,7 @@ export interface RuntimeOptions {
 
 /** Options of a runtime of `taskchart serve`. */
 export interface NodeRuntimeOptions extends RuntimeOptions {
-  /** Reads the local modules of the agent, for its stored definition. Default: they are not seen. */
+  /** Gives the local modules of the agent as they were loaded, for its stored definition. Default: they are not seen. */
   readonly localModules?: () => LocalModules
   /** The cluster whose node the runtime is. Default: it has the store alone. */
   readonly cluster?: Cluster
@@ -138,7 +138,7 @@ const OPTIONS: OptionKinds<NodeRuntimeOptions> = {
   signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/auth'),
   push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/http'),
   cluster: withMethods(['join'], 'a cluster, with the method join'),
-  localModules: functionFor('a function that reads the local modules of the agent'),
+  localModules: functionFor('a function that gives the local modules of the agent'),
   telemetry: A_TELEMETRY,
   observeProperties: TRUE_OR_FALSE
 }

@@ -20,7 +20,6 @@ import { runtimeClosing } from './contexts/errors.ts'
 import { NewerTasks } from './contexts/newer-tasks.ts'
 import { Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery-queue.ts'
-import type { LocalModules } from './definitions/agent-outline.ts'
 import { DefinitionWriter } from './definitions/definition-writer.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { Admission } from './operations/admission.ts'
@@ -129,10 +128,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
     agent.earlier && store.countVersions
       ? new EarlierTasks({ agent, countVersions: store.countVersions.bind(store), clock, logger })
       : undefined
-  // The files may change while the agent runs, so they are read once.
-  let modules: LocalModules | undefined
-  const { localModules: readModules } = options
-  const localModules = readModules && (() => (modules ??= readModules()))
+  const { localModules } = options
   const definitions = new DefinitionWriter({ agent, store, clock, logger, modules: localModules })
   const contexts = new ContextRegistry({
     state,

@@ -26,7 +26,10 @@ export interface Io {
    * From now on what others print to stdout goes to stderr: the command writes with `write`, until `undo`. Default: only
    * the command prints.
    */
-  readonly divertStdout: () => { readonly write: (text: string) => void; readonly undo: () => void }
+  readonly divertStdout: () => {
+    readonly write: (text: string, written?: () => void) => void
+    readonly undo: () => void
+  }
   /** The lines of stdin, which is not read before the first `ask`. */
   readonly input: LineInput
   /** Whether results, and progress and errors, have colours. */

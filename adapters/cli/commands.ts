@@ -7,6 +7,8 @@ export interface CommandEntry extends Pick<NamedCommand, 'name' | 'summary'> {
   readonly load: () => Promise<Command>
   /** Whether it computes for long with an agent's chart, without a pause in which it could receive a signal. */
   readonly computes?: true
+  /** Whether it loads an agent and writes results. What the agent's code prints to stdout goes to stderr then. */
+  readonly loadsAgent?: true
 }
 
 /** All commands, in the order of the help. Help, completion and corrections come from this table. */
@@ -54,13 +56,15 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'card',
     summary: "show an agent's card: its name, URLs and skills; sign or verify a card",
-    load: async () => (await import('./card.ts')).cardCommand
+    load: async () => (await import('./card.ts')).cardCommand,
+    loadsAgent: true
   },
   {
     name: 'tasks',
     alias: 'task',
     summary: 'list, show, export and cancel the tasks of a file or an agent',
-    load: async () => (await import('./tasks/tasks.ts')).tasksCommand
+    load: async () => (await import('./tasks/tasks.ts')).tasksCommand,
+    loadsAgent: true
   },
   {
     name: 'db',
@@ -71,36 +75,42 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'diff',
     summary: 'say what a change of an agent means for the tasks that are open',
     load: async () => (await import('./diff/diff.ts')).diffCommand,
+    loadsAgent: true,
     computes: true
   },
   {
     name: 'paths',
     summary: "show every path through an agent's chart",
     load: async () => (await import('./test/paths.ts')).pathsCommand,
+    loadsAgent: true,
     computes: true
   },
   {
     name: 'test',
     summary: "test every path through an agent's chart, or any A2A server",
     load: async () => (await import('./test/test.ts')).testCommand,
+    loadsAgent: true,
     computes: true
   },
   {
     name: 'coverage',
     summary: 'show which transitions of the chart the tasks of a store took',
     load: async () => (await import('./test/coverage.ts')).coverageCommand,
+    loadsAgent: true,
     computes: true
   },
   {
     name: 'prove',
     summary: 'prove the properties of an agent, or show the shortest counterexample',
     load: async () => (await import('./test/prove.ts')).proveCommand,
+    loadsAgent: true,
     computes: true
   },
   {
     name: 'graph',
     summary: 'draw the charts of an agent',
-    load: async () => (await import('./graph.ts')).graphCommand
+    load: async () => (await import('./graph.ts')).graphCommand,
+    loadsAgent: true
   },
   {
     name: 'open',

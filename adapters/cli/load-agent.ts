@@ -4,8 +4,10 @@ import { pathToFileURL } from 'node:url'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Authenticate, Authorize } from '../../runtime/access/authentication.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/index.ts'
+import type { LocalModules } from '../../runtime/work-port.ts'
 import { INSTALL_TOOLS } from '../drawing/layout.ts'
 import { checkPackages } from '../peers/installed-packages.ts'
+import { loadWithModules } from '../testing/diff/local-modules.ts'
 import type { Cases } from '../testing/plan/cases.ts'
 import { isUrl } from './arguments.ts'
 import { CommandError, type Io } from './command.ts'
@@ -16,6 +18,8 @@ export interface AgentModule {
   readonly agent: Agent
   /** The absolute path of its file. */
   readonly path: string
+  /** Gives its local modules as they were loaded. Throws CommandError if they are not known. */
+  readonly localModules: () => LocalModules
   readonly authenticate?: Authenticate
   readonly authorize?: Authorize
   /** The inputs of its tests. */
@@ -52,7 +56,8 @@ export const nodeReader: ModuleReader = {
 export async function loadAgent(file: string, cwd: string, reader: ModuleReader = nodeReader): Promise<AgentModule> {
   const path = resolve(cwd, file)
   await checkModule(file, path)
-  const { default: exported, authenticate, authorize, cases } = await importModule(path, file, reader)
+  const { loaded, localModules } = await loadWithModules(path, () => importModule(path, file, reader))
+  const { default: exported, authenticate, authorize, cases } = loaded
   if (exported === undefined)
     throw new CommandError(
       `${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`
@@ -71,7 +76,13 @@ export async function loadAgent(file: string, cwd: string, reader: ModuleReader 
     throw new CommandError(
       `The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`
     )
-  return { agent, path, ...functions, ...(cases !== undefined && { cases }) }
+  return {
+    agent,
+    path,
+    localModules: knownModules(file, localModules),
+    ...functions,
+    ...(cases !== undefined && { cases })
+  }
 }
 
 /** Loads an agent as `loadAgent` does. Throws once the user stops the command, since a module may never load. */
@@ -84,6 +95,17 @@ export async function loadUnlessStopped(
   return loaded
 }
 
+/** The local modules of a file, with advice where they are not known. */
+function knownModules(file: string, localModules: () => LocalModules): () => LocalModules {
+  return () => {
+    try {
+      return localModules()
+    } catch (cause) {
+      throw new CommandError(`The local modules of ${file} are not known: ${(cause as Error).message}.`, { cause })
+    }
+  }
+}
+
 /** Throws CommandError for a path that cannot be a module. */
 async function checkModule(file: string, path: string): Promise<void> {
   const wanted = 'Give the path of a module whose default export is an agent'
@@ -94,6 +116,7 @@ async function checkModule(file: string, path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   if (!found) throw new CommandError(`There is no file ${path}. ${wanted}.`)
   if (found.isDirectory()) throw new CommandError(`${file} is a folder. ${wanted}, such as ${join(file, 'agent.ts')}.`)
+  if (!found.isFile()) throw new CommandError(`${file} is no file that can be read twice. ${wanted}.`)
   const ending = extname(path)
   if (ending !== '' && !/^\.[cm]?[jt]sx?$/.test(ending))
     throw new CommandError(
@@ -148,7 +171,9 @@ function placesIn(error: unknown): string {
   // The stack of a syntax error begins with its place and source line.
   /* c8 ignore next -- depends on the version of Node */
   if (/^(?:file:|\/).*:\d+\n/.test(text)) return lines.slice(0, 3).join('\n')
-  return lines.filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent/.test(line)).join('\n')
+  return lines
+    .filter(line => /^\s+at .*file:/.test(line) && !/node_modules|load-agent|local-modules/.test(line))
+    .join('\n')
 }
 
 function agentOf(exported: unknown, file: string): Agent {

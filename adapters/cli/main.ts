@@ -22,6 +22,7 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
   const usual: Colours = { stdout: given.screen?.hasColours ?? false, stderr: given.terminal?.hasColours ?? false }
   let io: Io = { ...given, colours: usual }
   let command: NamedCommand | undefined
+  let undo = () => {}
   try {
     const {
       colours,
@@ -38,13 +39,22 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
     const named = isHelp ? topic : name
     const entry = COMMANDS.find(({ name, alias }) => named !== undefined && (name === named || alias === named))
     command = entry && (await loadCommand(entry))
-    if (command && !isHelp && !asksForHelp(args)) return await command.run(args, io)
+    if (command && !isHelp && !asksForHelp(args)) {
+      if (entry?.loadsAgent) {
+        const stdout = io.divertStdout()
+        io = { ...io, stdout }
+        undo = stdout.undo
+      }
+      return await command.run(args, io)
+    }
     io.stdout.write(command ? helpOf(command) : answer(named))
     return EXIT.ok
   } catch (error) {
     const failure = io.signal.aborted ? stoppedFailure(error) : report(error, command, io)
     if (asksForJson(argv, command?.hasOutputForms ?? false)) io.stdout.write(jsonLine(envelopeOf(failure)))
     return failure.exitCode
+  } finally {
+    undo()
   }
 }
 

@@ -3,7 +3,6 @@ import { servedRuntime } from '../../runtime/runtime-options.ts'
 import { createNode } from '../../runtime/runtime.ts'
 import { refuseHost, serveHost, type HostPipe } from '../mcp/stdio.ts'
 import { InUseError } from '../rows/damage.ts'
-import { readLocalModules } from '../testing/diff/local-modules.ts'
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
@@ -68,7 +67,7 @@ interface HostSettings {
 }
 
 async function serve(
-  { agent, path, authorize }: AgentModule,
+  { agent, localModules, authorize }: AgentModule,
   { db, principal, logger }: HostSettings,
   pipe: HostPipe,
   { cwd, clock, stderr }: Io
@@ -87,7 +86,7 @@ async function serve(
       store: opened.store,
       clock,
       logger,
-      localModules: () => readLocalModules(path),
+      localModules,
       ...(authorize && { authorize }),
       ...(traced && { telemetry: traced.telemetry })
     }),

@@ -23,7 +23,7 @@ import type { Redact } from './recorder/seen-step.ts'
 interface ComparisonParts {
   readonly agent: Agent
   readonly store: Observation['store']
-  /** Reads the local modules of the agent; without it they are not seen. */
+  /** Gives the local modules of the agent; without it they are not seen. */
   readonly localModules: (() => LocalModules) | undefined
   /** Whether functions and generators run with the journals of tasks. */
   readonly replays: boolean
@@ -66,11 +66,7 @@ export class TaskComparisons {
     this.#parts = parts
     this.#drawPair = draw
     const { agent, store, replays, localModules } = parts
-    this.#comparison = new StoredComparison(
-      store,
-      { agent, modules: localModules },
-      { most: MOST_CONFIGURATIONS, replays }
-    )
+    this.#comparison = new StoredComparison(store, { agent, localModules }, { most: MOST_CONFIGURATIONS, replays })
   }
 
   /**

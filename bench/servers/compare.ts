@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { openReader } from '../../adapters/cli/serve/parts.ts'
 import type { StoreReader } from '../../adapters/rows/store-reader.ts'
-import { moduleSide } from '../../adapters/testing/diff/agent-diff.ts'
+import { readLocalModules } from '../../adapters/testing/diff/local-modules.ts'
 import { diffStored } from '../../adapters/testing/diff/stored-diff.ts'
 import { defineAgent, setupWork } from '../../runtime/index.ts'
 import { comparedAgent } from './compared-agent.ts'
@@ -48,13 +48,17 @@ async function compare(store: StoreReader): Promise<Pick<Compared, 'verdicts' | 
   const path = fileURLToPath(new URL('compared-agent.js', import.meta.url))
   const agent = comparedAgent({ defineAgent, setupWork }, { isEdited: true })
   const verdicts: Record<string, number> = {}
-  const { definitions } = await diffStored(store, moduleSide({ agent, path }), {
-    signal: new AbortController().signal,
-    onTask: ({ verdict }) => {
-      verdicts[verdict] = (verdicts[verdict] ?? 0) + 1
-      count(1)
+  const { definitions } = await diffStored(
+    store,
+    { agent, localModules: () => readLocalModules(path) },
+    {
+      signal: new AbortController().signal,
+      onTask: ({ verdict }) => {
+        verdicts[verdict] = (verdicts[verdict] ?? 0) + 1
+        count(1)
+      }
     }
-  })
+  )
   return { verdicts, configurations: definitions.reduce((sum, { groups }) => sum + groups.length, 0) }
 }
 

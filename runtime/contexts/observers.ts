@@ -60,7 +60,7 @@ export interface Observation {
     | 'readTaskMessages'
     | 'readTransitions'
   >
-  /** Reads the local modules of the agent, if its file is known. */
+  /** Gives the local modules of the agent, if its file is known. */
   readonly localModules?: () => LocalModules
   /** Ends the observation. May be called twice. */
   stop(): void

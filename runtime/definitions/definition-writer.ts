@@ -16,7 +16,7 @@ interface Services {
   readonly store: Pick<Store, 'writeDefinition'>
   readonly clock: Clock
   readonly logger: Logger
-  /** Reads the local modules of the agent; `undefined` if its file is not known. */
+  /** Gives the local modules of the agent; `undefined` if its file is not known. */
   readonly modules: (() => LocalModules) | undefined
 }
 

@@ -2,13 +2,7 @@ import { inspect } from 'node:util'
 import { drawMerged } from '../../drawing/chart-drawing.ts'
 import { mergedChart } from '../../drawing/merged-chart.ts'
 import { mermaidOf } from '../../drawing/mermaid.ts'
-import {
-  type AgentDiff,
-  type AgentSide,
-  type ChartDiff,
-  diffAgents,
-  moduleSide
-} from '../../testing/diff/agent-diff.ts'
+import { type AgentDiff, type ChartDiff, diffAgents } from '../../testing/diff/agent-diff.ts'
 import { diffStored, type StoredDiff, type TaskVerdict } from '../../testing/diff/stored-diff.ts'
 import type { StoredVerdict } from '../../testing/diff/verdicts.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
@@ -123,7 +117,7 @@ async function printStored(
   if (!isStoredFormat(output))
     throw usageError(`There is no -o ${output}. There are: ${Object.keys(STORED_FORMATS).join(', ')}.`)
   const [file] = readPositionals(positionals, ['NEW.ts|js'])
-  const side = await sideOf(file, io)
+  const module = await loadUnlessStopped(file, io)
   const damaged = (message: string, details: Record<string, unknown>) =>
     io.stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
   const reader = await openReader(db, io.cwd, { warn: damaged, error: damaged })
@@ -135,7 +129,7 @@ async function printStored(
       tasks += 1
       if (output === 'lines') io.stdout.write(jsonLine(verdict))
     }
-    const diff = await diffStored(reader, side, { signal: io.signal, onTask }).finally(() => line?.end())
+    const diff = await diffStored(reader, module, { signal: io.signal, onTask }).finally(() => line?.end())
     io.stdout.write(await STORED_FORMATS[output](diff, io, chart))
     return codeOf(diff.definitions.flatMap(({ groups }) => groups.map(({ verdict }) => verdict)))
   } finally {
@@ -160,21 +154,17 @@ function isFormat(name: string): name is keyof typeof FORMATS {
 
 async function ofTwo(positionals: readonly string[], io: Io): Promise<AgentDiff> {
   const [old, now] = readPositionals(positionals, ['OLD.ts|js', 'NEW.ts|js'])
-  return diffAgents(await sideOf(old, io), await sideOf(now, io))
+  return diffAgents(await loadUnlessStopped(old, io), await loadUnlessStopped(now, io))
 }
 
 async function ofRevision(positionals: readonly string[], revision: string, io: Io): Promise<AgentDiff> {
   const [file] = readPositionals(positionals, ['AGENT.ts|js'])
   const now = await loadUnlessStopped(file, io)
   return withRevision(now.path, revision, io.signal, async ({ path, commit }) => {
-    const diff = diffAgents(await sideOf(path, io), moduleSide(now))
+    const diff = diffAgents(await loadUnlessStopped(path, io), now)
     const note = `${file} at ${revision} (${commit.slice(0, 10)}) with the node_modules of today`
     return { ...diff, compared: [note, ...diff.compared] }
   })
-}
-
-async function sideOf(file: string, io: Io): Promise<AgentSide> {
-  return moduleSide(await loadUnlessStopped(file, io))
 }
 
 function chosenOf(diff: AgentDiff, chart: string | undefined): AgentDiff {

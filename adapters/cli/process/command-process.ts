@@ -8,7 +8,7 @@ import { divertOutput, lineInput, wholeOutput } from './streams.ts'
 const signal = stopSignal(
   process,
   () => performance.now(),
-  code => process.exit(code)
+  code => end(code)
 )
 process.stdout.on('error', lost)
 // The agent is served even if its log cannot be written.
@@ -31,7 +31,22 @@ const io = {
   cwd: process.cwd()
 }
 process.once('beforeExit', stuck)
+let isDone = false
+// Node reports an error that nobody catches.
+process.once('uncaughtExceptionMonitor', () => (isDone = true))
+process.once('exit', () => {
+  if (isDone) return
+  // An exit code of the author's says nothing about the command.
+  process.exitCode = EXIT.error
+  stderr.write("taskchart: The agent's code ended the process, so the command is not done. Look for process.exit.\n")
+})
 void run()
+
+/** Ends the process with the exit code of the command. */
+function end(code: number): void {
+  isDone = true
+  process.exit(code)
+}
 
 async function run(): Promise<void> {
   const exitCode = await main(process.argv.slice(2), io)
@@ -39,14 +54,14 @@ async function run(): Promise<void> {
   // exit code.
   for (const trouble of ['unhandledRejection', 'uncaughtException'] as const) process.on(trouble, () => {})
   // Exits only after both streams are flushed.
-  stdout.write('', error => (error ? lost(error) : stderr.write('', () => process.exit(exitCode))))
+  stdout.write('', error => (error ? lost(error) : stderr.write('', () => end(exitCode))))
 }
 
 /** Ends the process, because nothing is left to happen, and the command is not done. */
 function stuck(): void {
   stderr.write(
     "taskchart: The command waits for something that never happens. Look for an await at the top level of the agent's module that never ends.\n",
-    () => process.exit(EXIT.error)
+    () => end(EXIT.error)
   )
 }
 
@@ -59,5 +74,5 @@ function lost(error: NodeJS.ErrnoException): void {
     process.stderr.write(
       `taskchart: The output is incomplete, because it could not be written: ${error.message}. Make room, and run the command again.\n`
     )
-  process.exit(EXIT.error)
+  end(EXIT.error)
 }

@@ -127,12 +127,12 @@ export function divertOutput(
   stream: NodeJS.WritableStream,
   other: NodeJS.WritableStream,
   output: Output
-): { readonly write: (text: string) => void; readonly undo: () => void } {
+): { readonly write: (text: string, written?: () => void) => void; readonly undo: () => void } {
   const own = output === stream ? stream.write.bind(stream) : output.write.bind(output)
   stream.write = other.write.bind(other)
   return {
-    write: text => {
-      own(text)
+    write: (text, written) => {
+      own(text, written)
     },
     undo: () => {
       Reflect.deleteProperty(stream, 'write')

@@ -9,7 +9,6 @@ import { isLoopback } from '../../entry/admission.ts'
 import { isEveryAddress } from '../../entry/listen.ts'
 import { webhooks } from '../../push/webhooks.ts'
 import type { MetricsOptions } from '../../serve/serve-metrics.ts'
-import { readLocalModules } from '../../testing/diff/local-modules.ts'
 import type { Card03Options } from '../../v03/card.ts'
 import { apiKeyAuthentication, readArguments, readOwnApiKey } from '../arguments.ts'
 import { usageError, type Io } from '../command.ts'
@@ -186,7 +185,7 @@ export async function readServeArguments(
     ...(versions !== undefined && { versions: readVersions(versions) })
   }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
-  const runtimeOptions = ({ path, authenticate: own, authorize }: AgentModule): RuntimeSettings => {
+  const runtimeOptions = ({ localModules, authenticate: own, authorize }: AgentModule): RuntimeSettings => {
     if (own && apiKey !== undefined)
       throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
@@ -197,7 +196,6 @@ export async function readServeArguments(
         `On ${host} the agent listens on every address of this machine. Choose the one for its card with --public-url URL or --hosts NAME[:PORT].`
       )
     }
-    const localModules = () => readLocalModules(path)
     return { logger, localModules, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
   return {

@@ -9,7 +9,7 @@ import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../run
 import { readOpenRow, tryRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { StoreReader } from '../../rows/store-reader.ts'
-import { type AgentSide, moduleSide } from '../../testing/diff/agent-diff.ts'
+import type { AgentSide } from '../../testing/diff/agent-diff.ts'
 import { StoredComparison } from '../../testing/diff/stored-diff.ts'
 import { statePaths } from '../../testing/diff/verdict-words.ts'
 import type { StoredVerdict } from '../../testing/diff/verdicts.ts'
@@ -83,7 +83,7 @@ export async function tryMigrations(args: readonly string[], io: Io): Promise<nu
     for (const scope of scopes)
       for (const state of OPEN_STATES) open += (await store.listTasks(scope, { state, limit: 1 })).total
     const printer = new Printer(io, form)
-    const trial = new Trial(store, moduleSide(module))
+    const trial = new Trial(store, module)
     const stride = strideOf(open, sample)
     let n = 0
     for (const scope of scopes)

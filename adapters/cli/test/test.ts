@@ -49,7 +49,7 @@ A file is "same", or it is written to stdout with both sides:
   other answer    the question that the task waits for has another schema
   otherwise       words that clients have seen have another content now
   cannot say      the work has read redacted values, or what the history does not have
-  unreadable      the file is cut, no history, or one of a newer format
+  unreadable      the file is cut or damaged, no history, or one of a newer format
 
   --histories DIR  the folder with the histories
   --strict        also fail, with code 10, for "otherwise" and "cannot say"

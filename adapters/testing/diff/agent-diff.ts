@@ -18,7 +18,6 @@ import {
 import type { WrittenChart } from '../../../runtime/xstate/written-chart.ts'
 import type { DifferenceMarks } from '../../drawing/merged-chart.ts'
 import { type Change, chartChanges } from './chart-changes.ts'
-import { readLocalModules } from './local-modules.ts'
 import {
   type ChangedCode,
   type ConfigurationVerdict,
@@ -27,16 +26,11 @@ import {
   ChartVerdicts
 } from './verdicts.ts'
 
-/** One side of a comparison: an agent, and its local modules, which are not seen without `modules`. */
+/** One side of a comparison: an agent, and its local modules, which are not seen without `localModules`. */
 export interface AgentSide {
   readonly agent: Agent
-  /** Reads the source files of the agent. */
-  readonly modules?: (() => LocalModules) | undefined
-}
-
-/** The agent of a module as a side of a comparison. `path`: that of the module, absolute. */
-export function moduleSide({ agent, path }: { readonly agent: Agent; readonly path: string }): AgentSide {
-  return { agent, modules: () => readLocalModules(path) }
+  /** Gives the local modules of the agent. */
+  readonly localModules?: (() => LocalModules) | undefined
 }
 
 /** Two charts of agents, compared. */
@@ -65,17 +59,16 @@ export interface AgentDiff {
   readonly work?: { readonly verdict: ChangeVerdict; readonly reasons: readonly string[] }
 }
 
-/** Compares two agents. Reads the source files of their modules. */
+/** Compares two agents. */
 export function diffAgents(before: AgentSide, after: AgentSide): AgentDiff {
-  return diffOutlines(agentOutline(before.agent, before.modules?.()), after)
+  return diffOutlines(agentOutline(before.agent, before.localModules?.()), after)
 }
 
 /**
- * Compares an agent as it was with one now. Reads the source files of that. `most`: the maximum number of
- * configurations of a chart that are followed.
+ * Compares an agent as it was with one now. `most`: the maximum number of configurations of a chart that are followed.
  */
 export function diffOutlines(before: AgentOutline, { agent, ...side }: AgentSide, most?: number): AgentDiff {
-  const modules = side.modules?.()
+  const modules = side.localModules?.()
   const now = agentOutline(agent, modules)
   const kept = before.version === agent.version ? undefined : agent.earlier?.[before.version]
   // Tasks of a version that `earlier` names go on with its work, and as that version.

@@ -20,11 +20,52 @@ interface Statement {
 
 const CODE = ['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx']
 
-/** Reads a module and all local modules that it imports, also those that import each other. */
-export function readLocalModules(path: string): LocalModules {
+/**
+ * Loads a module, and gives its local modules as they were loaded. Their function throws Error if one of them has
+ * changed meanwhile, since it is not known which code was loaded then, or if one cannot be read.
+ */
+export async function loadWithModules<Loaded>(
+  path: string,
+  load: () => Promise<Loaded>
+): Promise<{ readonly loaded: Loaded; readonly localModules: () => LocalModules }> {
+  const stamps = new Map<string, string>()
+  const read = attempt(() => readLocalModules(path, stamps))
+  const loaded = await load()
+  const [changed] = Array.from(stamps).find(([file, stamp]) => stampOf(file) !== stamp) ?? []
+  const localModules = () => {
+    if (changed === undefined) return read()
+    throw new Error(`${changed} has changed while it was loaded. Run the command again`)
+  }
+  return { loaded, localModules }
+}
+
+/** Runs a function, and gives one that has its outcome: the value or the error. */
+function attempt<Value>(run: () => Value): () => Value {
+  try {
+    const value = run()
+    return () => value
+  } catch (error) {
+    return () => {
+      throw error
+    }
+  }
+}
+
+/** What differs once a file has changed. */
+function stampOf(file: string): string {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false })
+  return found ? [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ') : ''
+}
+
+/**
+ * Reads a module and all local modules that it imports, also those that import each other. `stamps` gets the stamp of
+ * each file before it is read.
+ */
+export function readLocalModules(path: string, stamps = new Map<string, string>()): LocalModules {
   const files = new Map<string, SourceFile>()
   const visit = (file: string) => {
     if (files.has(file)) return
+    stamps.set(file, stampOf(file))
     const read = readSource(file)
     files.set(file, read)
     for (const specifier of read.local) {

@@ -1,3 +1,4 @@
+import type { StateValue } from 'xstate'
 import {
   anyString,
   defaultText,
@@ -6,18 +7,23 @@ import {
   int32,
   json,
   list,
+  map,
   message,
   nonEmptyText,
   optionalFlag,
   optionalList,
+  optionalText,
   presenceField,
   requiredField,
+  type Schema,
   struct,
   tryDecode
 } from '../../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { violationsText } from '../../../machines/protocol/errors.ts'
+import { MessageSchema, StreamResponseSchema } from '../../../machines/protocol/objects.ts'
 import { isTerminal, TASK_STATES } from '../../../machines/protocol/states.ts'
+import { type TaskContext, taskMachine } from '../../../machines/task.machine.ts'
 import type { JournalRow, MessageRow, TaskEvent } from '../../../runtime/store/store.ts'
 import type { RecordedTask } from '../../../runtime/work-port.ts'
 
@@ -48,6 +54,22 @@ const HistorySchema = message({
   redacted: optionalList(anyString)
 })
 
+/** The stored actor of a task, as far as a replay reads it. */
+const ActorSchema = message({
+  version: optionalText,
+  status: requiredField(nonEmptyText),
+  value: requiredField(json),
+  context: requiredField(
+    message({
+      taskId: requiredField(nonEmptyText),
+      queue: requiredField(list(struct)),
+      restarts: requiredField(list(json))
+    })
+  ),
+  children: requiredField(map(message({ src: requiredField(nonEmptyText), snapshot: requiredField(struct) }))),
+  delayed: optionalList(struct)
+})
+
 /** Why a file is no history that can be replayed: a clause that follows its name. */
 export class HistoryFault extends Error {}
 
@@ -76,13 +98,16 @@ export function historyText(recorded: RecordedTask, definition?: string): string
 export function parseHistory(text: string): RecordedTask {
   const given = jsonIn(text)
   const format = isObject(given) ? given['format'] : undefined
-  if (typeof format !== 'number') throw new HistoryFault('is no history: it has no format number')
-  if (format > FORMAT)
-    throw new HistoryFault(`has format ${format}, and this taskchart knows formats up to ${FORMAT}. Update taskchart`)
-  const { value, violations } = tryDecode(HistorySchema, given)
-  if (!value) throw new HistoryFault(`is no whole history: ${violationsText(violations)}`)
+  if (!Number.isInteger(format) || Number(format) < 1) throw new HistoryFault('is no history: it has no format number')
+  if (Number(format) > FORMAT)
+    throw new HistoryFault(
+      `has format ${Number(format)}, and this taskchart knows formats up to ${FORMAT}. Update taskchart`
+    )
+  const value = decodeMember(HistorySchema, given)
   const { key, task, isAlone, snapshot, redacted } = value
   const { taskId, state, generation, wakeAtMs } = task
+  if (wakeAtMs !== undefined && typeof wakeAtMs !== 'number')
+    throw new HistoryFault('is no whole history: task.wakeAtMs must be a number')
   if (isTerminal(state)) throw new HistoryFault('is of a task that has ended')
   const of = <Row extends object>(rows: readonly Row[]) => rows.map(row => ({ taskId, ...row }))
   const history = {
@@ -91,7 +116,7 @@ export function parseHistory(text: string): RecordedTask {
       taskId,
       state,
       generation,
-      ...(wakeAtMs !== undefined && { wakeAtMs: Number(wakeAtMs) }),
+      ...(wakeAtMs !== undefined && { wakeAtMs }),
       snapshot: JSON.stringify(snapshot)
     },
     events: of(value.events) as unknown as TaskEvent[],
@@ -101,7 +126,30 @@ export function parseHistory(text: string): RecordedTask {
     ...(redacted && { redacted })
   }
   checkLog(history)
+  // A text is the key of another row.
+  const odd = history.journal.find(({ value }) => !isObject(value) && typeof value !== 'string')
+  if (odd) throw new HistoryFault(`is no whole history: its journal has no value for ${odd.key}`)
+  // One in a newer format has another form, and the restore names the format.
+  if ((snapshot['format'] ?? 1) === 1) checkActor(snapshot, taskId)
   return history
+}
+
+/** Throws HistoryFault for a stored actor that could not be restored with any agent. */
+function checkActor(snapshot: object, taskId: string): void {
+  const actor = decodeMember(ActorSchema, snapshot, 'snapshot')
+  if (actor.context.taskId !== taskId) throw new HistoryFault('is no whole history: its snapshot is of another task')
+  const state = stateOf(actor)
+  if (state.status !== 'active' || actor.status !== 'active') throw new HistoryFault('is of a task that has ended')
+  if (state.matches({ active: 'started' }) && !('work' in actor.children))
+    throw new HistoryFault('is no whole history: its snapshot has no work')
+}
+
+function stateOf({ value, context }: { readonly value: unknown; readonly context: object }) {
+  try {
+    return taskMachine.resolveState({ value: value as StateValue, context: context as TaskContext })
+  } catch (cause) {
+    throw new HistoryFault(`is no whole history: no task is in the state ${JSON.stringify(value)}`, { cause })
+  }
 }
 
 function jsonIn(text: string): unknown {
@@ -114,20 +162,24 @@ function jsonIn(text: string): unknown {
 
 /** Throws HistoryFault for a log that has an entry of no kind, or lacks one. */
 function checkLog({ row: { generation }, events, messages }: RecordedTask): void {
-  const odd = events.find(({ update }) => !isUpdate(update))
-  if (odd)
-    throw new HistoryFault(`is no whole history: its event ${odd.generation} is neither a status nor an artifact`)
+  for (const [i, { update }] of events.entries()) {
+    const decoded = decodeMember(StreamResponseSchema, update, `events[${i}].update`)
+    if (!('statusUpdate' in decoded || 'artifactUpdate' in decoded))
+      throw new HistoryFault(`is no whole history: its event ${i} is neither a status nor an artifact`)
+  }
+  for (const [i, { message }] of messages.entries()) decodeMember(MessageSchema, message, `messages[${i}].message`)
   const numbered = messages.filter(({ isNumbered }) => isNumbered)
   const own = new Set([...events, ...numbered].map(entry => entry.generation))
-  const missing = Array.from({ length: generation }, (_, index) => index + 1).find(number => !own.has(number))
-  if (missing !== undefined) throw new HistoryFault(`is no whole history: it has no entry ${missing} of ${generation}`)
+  let next = 1
+  while (own.has(next)) next += 1
+  if (next <= generation) throw new HistoryFault(`is no whole history: it has no entry ${next} of ${generation}`)
+  if (own.size > generation) throw new HistoryFault(`is no whole history: it has entries after ${generation}, its last`)
   if (messages.length === 0) throw new HistoryFault('is no whole history: it has no message that opened the task')
 }
 
-function isUpdate(update: object): boolean {
-  const { statusUpdate, artifactUpdate } = update as Readonly<Record<string, unknown>>
-  return (
-    (isObject(statusUpdate) && isObject(statusUpdate['status'])) ||
-    (isObject(artifactUpdate) && isObject(artifactUpdate['artifact']))
-  )
+/** Throws HistoryFault for a value of another form. */
+function decodeMember<Value>(schema: Schema<Value>, given: unknown, root = ''): Value {
+  const decoded = tryDecode(schema, given, root)
+  if (decoded.violations) throw new HistoryFault(`is no whole history: ${violationsText(decoded.violations)}`)
+  return decoded.value
 }

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Agent } from '../../../runtime/index.ts'
 import { replayTask, type ReplayOutcome, type TaskReplay } from '../../../runtime/work-port.ts'
@@ -37,11 +37,15 @@ export async function historyFiles(folder: string): Promise<string[]> {
 /** Replays the history of a file with an agent. */
 export async function replayFile(agent: Agent, file: string): Promise<HistoryReplay> {
   try {
+    // A pipe would never end.
+    if (!(await stat(file)).isFile()) throw new HistoryFault('is no file')
     const task = parseHistory(await readFile(file, 'utf8'))
     return { file, ...(await replayTask(agent, task)) }
   } catch (error) {
-    if (!(error instanceof HistoryFault) && (error as NodeJS.ErrnoException).code === undefined) throw error
-    return { file, outcome: 'unreadable', reason: (error as Error).message }
+    // Data that nothing has written may fail anywhere, and the other files are replayed nevertheless.
+    const isKnown = error instanceof HistoryFault || (error as NodeJS.ErrnoException).code !== undefined
+    const { message } = error as Error
+    return { file, outcome: 'unreadable', reason: isKnown ? message : `cannot be replayed: ${message}` }
   }
 }
 

@@ -5,7 +5,6 @@ import t, { type Test } from 'tap'
 import { loadAgent } from '../../../adapters/cli/load-agent.ts'
 import { driverOf } from '../../../adapters/storage/driver.ts'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
-import { readLocalModules } from '../../../adapters/testing/diff/local-modules.ts'
 import { createNode } from '../../../runtime/runtime.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { runCommand, type Surroundings } from '../../fixtures/cli/run-command.ts'
@@ -47,11 +46,11 @@ const schema = { '~standard': { version: 1, vendor: 'own', validate, jsonSchema:
 
 /** A folder with these modules, and a file with the tasks of one of them: `moves` are the messages of each. */
 async function stored(t: Test, agent: string, moves: readonly (readonly string[])[], change?: (store: Store) => Store) {
-  const cwd = t.testdir({ 'agent.mjs': agent })
+  const cwd = t.testdir({ 'agent.mjs': agent, 'price.mjs': 'export const price = 1' })
   const { logger } = recordingLogger()
   const writes: Promise<void>[] = []
   const begin = async (file: string) => {
-    const { agent, path } = await loadAgent(file, cwd)
+    const { agent, localModules } = await loadAgent(file, cwd)
     const inner = sqliteStore(join(cwd, 'tasks.db'))
     const writeDefinition: Store['writeDefinition'] = async (...args) => {
       const write = Promise.resolve(inner.writeDefinition?.(...args))
@@ -63,7 +62,7 @@ async function stored(t: Test, agent: string, moves: readonly (readonly string[]
       agent,
       store: change ? change(store) : store,
       logger,
-      localModules: () => readLocalModules(path)
+      localModules
     })
   }
   const runtime = await begin('agent.mjs')
@@ -124,6 +123,18 @@ await t.test('open tasks are compared with the definition that stored them, whil
       `talking +depends +the actor 0\\.work\\.talking in asking: otherwise; asking has changed\n +depends on the actor child, whose source changed\n +1 task: ${four}`
     )
   )
+})
+
+await t.test('a local module that is edited after it was loaded, and before the first task, is a change', async t => {
+  const agent = `import './price.mjs'\n${CHART}`
+  const { diff } = await stored(t, agent, [[]], store => {
+    writeFileSync(join(t.testdirName, 'price.mjs'), 'export const price = 2')
+    return store
+  })
+  t.match(await diff(agent), {
+    code: 11,
+    stdout: /asking {2}depends {7}depends on the local module price\.mjs has changed/
+  })
 })
 
 await t.test('the outcome is also one JSON document, Markdown, a drawing, and a line for each task', async t => {

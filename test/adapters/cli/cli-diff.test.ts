@@ -112,6 +112,29 @@ await t.test('options of the agent and local modules are named', async t => {
   )
 })
 
+await t.test('a module that changes while it is loaded, and a path that is no file, are refused', async t => {
+  const folder = t.testdir({
+    'old.js': agent(),
+    'odd.js': agent(
+      '',
+      '',
+      "import './more.js'\nimport { appendFileSync } from 'node:fs'\nappendFileSync(MORE, '//')"
+    ).replace('MORE', "new URL('./more.js', import.meta.url)"),
+    'more.js': ''
+  })
+  const compare = (...files: string[]) => runCommand(['diff', ...files], { cwd: folder })
+  t.match(await compare('old.js', 'odd.js'), {
+    code: 1,
+    stdout: '',
+    stderr:
+      /^taskchart: The local modules of odd\.js are not known: .*more\.js has changed while it was loaded\. Run the command again\.\n$/
+  })
+  t.match(await compare('old.js', '/dev/null'), {
+    code: 1,
+    stderr: /\/dev\/null is no file that can be read twice\. Give/
+  })
+})
+
 await t.test('of functions it says whether anything has changed, and that the journal decides', async t => {
   t.match(await diff('function.js', 'function2.js'), { code: 0, stdout: /\n {2}every task {2}same\n$/ })
   t.match(await diff('function.js', 'function3.js'), {

@@ -194,6 +194,32 @@ await t.test('a module that never loads is an error', async t => {
   }
 })
 
+await t.test('a module that ends the process is an error, and what it prints is no result', t => {
+  const agent =
+    "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })"
+  const cwd = t.testdir({
+    'agent.mjs': agent,
+    'ends.mjs': 'process.exit(0)',
+    'throws.mjs': `setImmediate(() => { throw new Error('late') })\nawait new Promise(() => {})`,
+    'prints.mjs': `console.log('printed')\n${agent}`
+  })
+  const run = (...args: string[]) => {
+    const bin = resolve('dist/adapters/cli/bin.js')
+    const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...args], { cwd, encoding: 'utf8' })
+    return { status, stdout, stderr }
+  }
+  const ended = "taskchart: The agent's code ended the process, so the command is not done. Look for process.exit.\n"
+  for (const args of [['diff', 'agent.mjs'], ['graph']])
+    t.strictSame(run(...args, 'ends.mjs'), { status: 1, stdout: '', stderr: ended }, args.join(' '))
+  const thrown = run('diff', 'agent.mjs', 'throws.mjs')
+  t.match(thrown, { status: 1, stdout: '', stderr: /Error: late/ })
+  t.notMatch(thrown.stderr, 'Look for process.exit')
+  const { stdout, ...printed } = run('diff', 'agent.mjs', 'prints.mjs', '--json')
+  t.match(printed, { status: 11, stderr: 'printed\n' })
+  t.match(JSON.parse(stdout), { work: { verdict: 'depends' } })
+  t.end()
+})
+
 await t.test(
   'results that cannot be written are an error',
   { skip: !existsSync('/dev/full') && 'there is no /dev/full' },

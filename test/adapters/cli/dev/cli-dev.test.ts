@@ -12,12 +12,13 @@ import {
   SLOW_LOAD_MS,
   syntaxPlace
 } from '../../../../adapters/cli/dev/reloader.ts'
-import { loadAgent, nodeReader } from '../../../../adapters/cli/load-agent.ts'
+import { type AgentModule, loadAgent, nodeReader } from '../../../../adapters/cli/load-agent.ts'
 import { connect } from '../../../../adapters/client/connect.ts'
 import { inspect } from '../../../../adapters/inspector/index.ts'
 import type { Inspector } from '../../../../adapters/inspector/inspector.ts'
+import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import { systemClock, type Clock } from '../../../../runtime/ports/clock.ts'
-import { defineAgent } from '../../../../runtime/agent/define-agent.ts'
+import { type Agent, defineAgent } from '../../../../runtime/agent/define-agent.ts'
 import { memoryStore } from '../../../../runtime/store/memory/memory-store.ts'
 import { FeedReader, TOKEN } from '../../../fixtures/pages/feed-reader.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
@@ -34,6 +35,9 @@ import {
 } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { NO_SQLITE } from '../../../fixtures/stores/sqlite.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
+
+/** A module of an agent that no file has. */
+const moduleOf = (agent: Agent): AgentModule => ({ path: '', agent, localModules: () => readLocalModules('') })
 
 /** An agent's module: a question, and an answer that another module has. */
 const AGENT = `import { colour } from './colour.mjs'
@@ -289,7 +293,7 @@ await t.test('a server is closed again if its inspector fails to open', async t 
     open: () => Promise.reject(new Error('no inspector'))
   } as unknown as Inspector
   const { logger } = recordingLogger()
-  const module = { path: '', agent: defineAgent({ card: { name: 'A' }, work: () => ({}) }) }
+  const module = moduleOf(defineAgent({ card: { name: 'A' }, work: () => ({}) }))
   const parts = {
     address: { port: 0 },
     legacy: undefined,
@@ -308,7 +312,7 @@ await t.test('a request between two agents is answered with a delay for a retry'
   const { logger } = recordingLogger()
   const work = () => new Promise<never>(() => {})
   const inspector = inspect({ token: TOKEN }) as Inspector
-  const module = { path: '', agent: defineAgent({ card: { name: 'A' }, work, cancelGraceMs: 5000 }) }
+  const module = moduleOf(defineAgent({ card: { name: 'A' }, work, cancelGraceMs: 5000 }))
   const served = await serveDev(
     {
       address: { port: 0 },

@@ -1,13 +1,17 @@
 import '../../../fixtures/stores/needs-sqlite.ts'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
-import { parseHistory } from '../../../../adapters/testing/histories/history.ts'
+import { historyText, parseHistory } from '../../../../adapters/testing/histories/history.ts'
+import { postgresStore } from '../../../../adapters/postgres/postgres.ts'
 import { sqliteStore } from '../../../../adapters/storage/sqlite.ts'
 import { createRuntime, defineAgent, inputRequired } from '../../../../runtime/index.ts'
 import type { Store } from '../../../../runtime/store/store.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { recordingLogger, say, taskIn } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { commitsOf, storeStops } from '../../../fixtures/histories/conversations.ts'
+import { CONVERSATIONS } from '../../../fixtures/histories/example-tasks.ts'
+import { NO_POSTGRES, PostgresServer } from '../../../fixtures/stores/postgres.ts'
 import { opening } from '../../../fixtures/stores/stored-tasks.ts'
 
 const source = (text: string, schema = '') => `
@@ -146,4 +150,52 @@ await t.test('test --histories says of each task whether it goes on, and fails i
     code: 1,
     stderr: /There is no folder of histories/
   })
+})
+
+await t.test('PostgreSQL gives the histories, and the verdicts, of a SQLite file', { skip: NO_POSTGRES }, async t => {
+  const server = await PostgresServer.start()
+  t.teardown(() => server.stop())
+  const cwd = t.testdir({})
+  const file = join(cwd, 'tasks.db')
+  const { logger } = recordingLogger()
+  const stores: readonly Store[] = [sqliteStore(file), await postgresStore(server.url(), { logger })]
+  t.teardown(() => Promise.all(stores.map(store => store.close())))
+  for (const [round, conversation] of CONVERSATIONS.entries())
+    if (['barista', 'trip'].includes(conversation.name)) {
+      const commits = await commitsOf(conversation)
+      for (const store of stores) t.ok(await storeStops(commits, store, round))
+    }
+  const agent = resolve('examples/trip.ts')
+  /** What a command says of the tasks, in no order, and the files that it writes. */
+  const saidBy = async (db: string, args: readonly string[]) => {
+    const { code, stdout, stderr } = await runCommand(args, { cwd })
+    const lines = `${stdout}${stderr}`.split('\n').filter(line => !line.includes('fsync off'))
+    const folder = join(cwd, 'h')
+    const files = existsSync(folder)
+      ? readdirSync(folder)
+          .toSorted()
+          .map(name => [name, readFileSync(join(folder, name), 'utf8')])
+      : []
+    rmSync(folder, { recursive: true, force: true })
+    return { code, lines: lines.map(line => line.replaceAll(db, 'DB')).toSorted(), files }
+  }
+  for (const more of [[], ['--redact'], ['--state', 'working'], ['--since', '1970-01-01'], ['--limit', '4']]) {
+    const [one, other] = [
+      await saidBy(file, ['tasks', 'export', '--db', file, '--history', 'h', ...more]),
+      await saidBy(server.url(), ['tasks', 'export', '--db', server.url(), '--history', 'h', ...more])
+    ]
+    t.strictSame(other, one, more.join(' '))
+    t.ok(one.files.length > 0, more.join(' '))
+    for (const [, text] of one.files) t.equal(historyText(parseHistory(String(text))), text)
+  }
+  for (const args of [
+    ['diff', agent, '-o', 'lines'],
+    ['tasks', 'migrate', agent, '--dry-run', '-o', 'lines'],
+    ['tasks', 'patches', '-o', 'lines']
+  ])
+    t.strictSame(
+      await saidBy(server.url(), [...args, '--db', server.url()]),
+      await saidBy(file, [...args, '--db', file]),
+      args.join(' ')
+    )
 })

@@ -1,6 +1,8 @@
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
+import { loadWithModules, readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
+import type { LocalModules } from '../../../../runtime/work-port.ts'
 
 /** What a source reads of an agent's module, by the names of the statements. */
 function reads(t: Test, module: string, source: string): string[] {
@@ -83,4 +85,22 @@ await t.test('a module whose tokens cannot be told is one statement', t => {
 await t.test('a module may begin with a text in parentheses, and end with a word', t => {
   t.strictSame(reads(t, "('./x')\nexport default\n", '() => x'), [])
   t.end()
+})
+
+await t.test('local modules are those that were loaded, and not known if one changed meanwhile', async t => {
+  const folder = t.testdir({ 'agent.mjs': "import './price.mjs'", 'price.mjs': 'export const price = 1' })
+  const [path, price] = [join(folder, 'agent.mjs'), join(folder, 'price.mjs')]
+  const write = async (text: string) => writeFileSync(price, `export const price = ${text}`)
+  const pricesOf = ({ localModules }: { localModules: () => LocalModules }) => localModules().others.get('price.mjs')
+  const before = await loadWithModules(path, async () => 'the module')
+  await write('2')
+  t.match([before.loaded, pricesOf(before)], ['the module', /= 1/])
+  const hasChanged = { message: `${price} has changed while it was loaded. Run the command again` }
+  const meanwhile = await loadWithModules(path, () => write('3'))
+  t.throws(meanwhile.localModules, hasChanged)
+  t.match(pricesOf(await loadWithModules(path, async () => {})), /= 3/)
+  const gone = await loadWithModules(path, async () => rmSync(price))
+  t.throws(gone.localModules, hasChanged)
+  const unreadable = await loadWithModules(join(folder, 'none.mjs'), async () => {})
+  t.throws(unreadable.localModules, { code: 'ENOENT' })
 })

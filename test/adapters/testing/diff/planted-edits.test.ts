@@ -7,8 +7,7 @@ import {
   type AgentDiff,
   type AgentSide,
   diffAgents,
-  diffOutlines,
-  moduleSide
+  diffOutlines
 } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import type { OpenTask, StoreReader } from '../../../../adapters/rows/store-reader.ts'
@@ -45,7 +44,7 @@ async function edited(
   const path = join(t.testdir({ [`edit-${(folders += 1)}`]: { 'price.mjs': price } }), `edit-${folders}`, 'agent.mjs')
   writeFileSync(path, text)
   const { default: agent } = (await import(pathToFileURL(path).href)) as { default: Agent }
-  return { path, ...moduleSide({ agent, path }) }
+  return { path, agent, localModules: () => readLocalModules(path) }
 }
 
 /** Makes a move of the client, of time or of the payment; gives what the client sees then. */

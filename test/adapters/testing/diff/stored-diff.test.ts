@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import type { AnyStateMachine } from 'xstate'
 import { storedDiffText } from '../../../../adapters/cli/diff/diff-text.ts'
 import type { OpenTask, StoreReader } from '../../../../adapters/rows/store-reader.ts'
-import { moduleSide } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import { diffStored, type TaskVerdict } from '../../../../adapters/testing/diff/stored-diff.ts'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { agentOutline, outlineText } from '../../../../runtime/definitions/agent-outline.ts'
@@ -114,10 +114,14 @@ async function verdictsOn(
   }
   const path = join(t.testdir({ 'agent.mjs': '' }), 'agent.mjs')
   const verdicts: TaskVerdict[] = []
-  const diff = await diffStored(reader, moduleSide({ agent: now, path }), {
-    signal: new AbortController().signal,
-    onTask: verdict => void verdicts.push(verdict)
-  })
+  const diff = await diffStored(
+    reader,
+    { agent: now, localModules: () => readLocalModules(path) },
+    {
+      signal: new AbortController().signal,
+      onTask: verdict => void verdicts.push(verdict)
+    }
+  )
   return { diff, verdicts, brief: verdicts.map(({ verdict, reasons }) => [verdict, ...reasons].join('; ')) }
 }
 

@@ -13,7 +13,8 @@ import {
   type AnyStateMachine
 } from 'xstate'
 import { z } from 'zod'
-import { diffAgents, moduleSide } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { diffAgents } from '../../../../adapters/testing/diff/agent-diff.ts'
+import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import { chartChanges } from '../../../../adapters/testing/diff/chart-changes.ts'
 import { namesSince, partsOf } from '../../../../runtime/work-port.ts'
 import { ChartVerdicts, type Surroundings } from '../../../../adapters/testing/diff/verdicts.ts'
@@ -440,7 +441,10 @@ await t.test('agents are compared with their options and local modules', async t
     two: { 'agent.jsx': "import './price.js'\n<p>it's</p>", 'price.js': 'export default 2' },
     three: { 'agent.jsx': "import './price.js'\n<p>it's</p>" }
   })
-  const side = (place: string, given = agent()) => moduleSide({ agent: given, path: join(folder, place, 'agent.jsx') })
+  const side = (place: string, given = agent()) => ({
+    agent: given,
+    localModules: () => readLocalModules(join(folder, place, 'agent.jsx'))
+  })
   const same = diffAgents(side('one'), side('one'))
   t.match([same.notSeen[0], same.charts[0]?.configurations], ['packages', [{ verdict: 'same' }]])
   t.match(diffAgents(side('one'), side('two')), {
@@ -500,11 +504,10 @@ await t.test('what an agent has renamed is compared under its new name', async t
   const folder = t.testdir({ 'agent.mjs': '' })
   const never = fromPromise(async () => 1)
   const inner = chart({ x: { on: { GO: 'y' } }, y: END })
-  const sideOf = (work: AnyStateMachine, version: string, more: object = {}) =>
-    moduleSide({
-      agent: defineAgent({ card: { name: 'A' }, version, work, ...more }),
-      path: join(folder, 'agent.mjs')
-    })
+  const sideOf = (work: AnyStateMachine, version: string, more: object = {}) => ({
+    agent: defineAgent({ card: { name: 'A' }, version, work, ...more }),
+    localModules: () => readLocalModules(join(folder, 'agent.mjs'))
+  })
   const before = chart(
     { a: { invoke: { src: 'one', id: 'child' }, on: { GO: 'b' } }, b: { invoke: { src: 'two' }, onDone: 'c' }, c: END },
     {},

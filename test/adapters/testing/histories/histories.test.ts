@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -62,25 +63,49 @@ await t.test('a history is the task again, and its text is the same twice', asyn
 
 await t.test('a file that is no history is named with what is wrong', async t => {
   const records = await recordsOf('hotel')
-  const whole = JSON.parse(historyText(records.at(-1) as RecordedTask)) as Record<string, unknown>
-  const of = (changes: object) => JSON.stringify({ ...whole, ...changes })
-  const events = whole['events'] as { generation: number; update: object }[]
+  const whole = historyText(records.at(-1) as RecordedTask)
+  const history = JSON.parse(whole) as {
+    readonly task: object
+    readonly snapshot: object
+    readonly events: readonly { readonly generation: number; readonly update: object }[]
+    readonly messages: readonly { readonly message: object }[]
+  }
+  const { task, snapshot, events, messages } = history
+  const [{ message } = { message: {} }] = messages
+  const of = (changes: object) => JSON.stringify({ ...history, ...changes })
   const files = {
-    'cut.json': JSON.stringify(whole).slice(0, 300),
+    'cut.json': whole.slice(0, 300),
     'list.json': '[]',
     'newer.json': of({ format: 2 }),
     'no-format.json': of({ format: undefined }),
     'no-task.json': of({ task: { taskId: 'a', state: 'TASK_STATE_ODD', generation: 1 } }),
     'ended.json': of({ task: { taskId: 'a', state: 'TASK_STATE_FAILED', generation: 1 } }),
     'odd-event.json': of({ events: events.map(event => ({ ...event, update: {} })) }),
+    'event-of-no-log.json': of({ events: [{ ...events[0], update: { message } }, ...events.slice(1)] }),
+    'odd-artifact.json': of({ events: [{ ...events[0], update: { artifactUpdate: { artifact: {} } } }] }),
+    'odd-message.json': of({ messages: [{ generation: 1, message: { ...message, parts: null } }] }),
+    'odd-journal.json': of({ journal: [{ key: 'step/price/1', value: 7 }] }),
+    'odd-wake.json': of({ task: { ...task, wakeAtMs: {} } }),
+    'huge.json': of({ task: { ...task, generation: 2 ** 31 - 1 } }),
+    'more.json': of({ task: { ...task, generation: 1 } }),
+    'deep-snapshot.json': whole.replace('"queue": []', `"queue": ${'['.repeat(99_999)}${']'.repeat(99_999)}`),
+    'no-snapshot.json': of({ snapshot: {} }),
+    'no-state.json': of({ snapshot: { ...snapshot, value: 'nowhere' } }),
+    'no-work.json': of({ snapshot: { ...snapshot, children: {} } }),
+    'over.json': of({ snapshot: { ...snapshot, status: 'done' } }),
+    'other-task.json': of({ task: { ...task, taskId: '../other' } }),
+    'newer-snapshot.json': of({ snapshot: { format: 2 } }),
+    'format-0.json': of({ format: 0 }),
     'gap.json': of({ events: events.slice(1) }),
     'unopened.json': of({
       messages: [],
-      events: Array.from({ length: 20 }, (_, index) => ({ ...events[0], generation: index + 1 }))
+      task: { ...task, generation: 2 },
+      events: [1, 2].map(generation => ({ ...events[0], generation }))
     }),
     'other.txt': 'left out'
   }
-  const folder = t.testdir({ ...files, 'folder.json': {} })
+  const folder = t.testdir({ ...files, 'folder.json': {}, 'loop.json': t.fixture('symlink', 'loop.json') })
+  execFileSync('mkfifo', [join(folder, 'pipe.json')])
   const replays = await collect(replayFiles(hotel, await historyFiles(folder)))
   const found = Object.fromEntries(replays.map(({ file, reason = '' }) => [file.slice(folder.length + 1), reason]))
   t.ok(replays.every(replay => replay.outcome === 'unreadable' && failsTest(replay)))
@@ -91,10 +116,27 @@ await t.test('a file that is no history is named with what is wrong', async t =>
     'no-format.json': 'is no history: it has no format number',
     'no-task.json': /^is no whole history: task\.state /,
     'ended.json': 'is of a task that has ended',
-    'odd-event.json': 'is no whole history: its event 2 is neither a status nor an artifact',
+    'odd-event.json': /^is no whole history: events\[0\]\.update must have exactly one of /,
     'gap.json': /^is no whole history: it has no entry 2 of \d+$/,
     'unopened.json': 'is no whole history: it has no message that opened the task',
-    'folder.json': /EISDIR/
+    'folder.json': 'is no file',
+    'pipe.json': 'is no file',
+    'loop.json': /^ELOOP/,
+    'event-of-no-log.json': 'is no whole history: its event 0 is neither a status nor an artifact',
+    'odd-artifact.json': /^is no whole history: events\[0\]\.update\.artifactUpdate\./,
+    'odd-message.json': /^is no whole history: messages\[0\]\.message\.parts /,
+    'odd-journal.json': 'is no whole history: its journal has no value for step/price/1',
+    'odd-wake.json': 'is no whole history: task.wakeAtMs must be a number',
+    'huge.json': /^is no whole history: it has no entry \d of 2147483647$/,
+    'more.json': 'is no whole history: it has entries after 1, its last',
+    'deep-snapshot.json': /^cannot be replayed: Maximum call stack/,
+    'no-snapshot.json': /^is no whole history: snapshot\.status is required/,
+    'no-state.json': 'is no whole history: no task is in the state "nowhere"',
+    'no-work.json': 'is no whole history: its snapshot has no work',
+    'over.json': 'is of a task that has ended',
+    'other-task.json': 'is no whole history: its snapshot is of another task',
+    'newer-snapshot.json': /stored by a newer taskchart, in format 2/,
+    'format-0.json': 'is no history: it has no format number'
   })
   t.match(await rejection(historyFiles(join(folder, 'gone'))), {
     name: 'TypeError',
@@ -103,7 +145,7 @@ await t.test('a file that is no history is named with what is wrong', async t =>
   t.match(await rejection(historyFiles(t.testdir({}))), { message: /has no histories \(\*\.json\)\. Write some: npx/ })
 })
 
-await t.test('an error that is no fault of the file is thrown', async t => {
+await t.test('a replay that throws fails the test with the error, and the other files are replayed', async t => {
   const [record] = await recordsOf('hotel')
   const folder = t.testdir({ 'a.json': historyText(record as RecordedTask) })
   const broken = Object.defineProperty({ ...hotel }, 'earlier', {
@@ -111,7 +153,7 @@ await t.test('an error that is no fault of the file is thrown', async t => {
       throw new RangeError('no')
     }
   })
-  t.match(await rejection(replayFile(broken, join(folder, 'a.json'))), { name: 'RangeError' })
+  t.match(await replayFile(broken, join(folder, 'a.json')), { outcome: 'unreadable', reason: 'cannot be replayed: no' })
 })
 
 await t.test('redaction keeps types and lengths, and what the protocol needs', async t => {
