@@ -278,7 +278,10 @@ interface HintTarget {
 
 /** Lines that show how to answer a task that waits for its client. */
 function answerHint({ contextId, task }: StreamedEvents, target: HintTarget): string[] {
-  return hint('Answer with', formatSendCommand({ ...commandPartsOf(target), text: '…', context: contextId, task: task?.id }))
+  return hint(
+    'Answer with',
+    formatSendCommand({ ...commandPartsOf(target), text: '…', context: contextId, task: task?.id })
+  )
 }
 
 /**
