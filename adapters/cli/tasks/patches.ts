@@ -25,6 +25,7 @@ interface PatchUse {
   readonly without: readonly string[]
   /** Ids of the tasks that were opened before the patch was first met, and have not been asked. */
   readonly unknown: readonly string[]
+  /** False also if a damaged task could not be read: it may need what was before. */
   readonly canBeRetired: boolean
 }
 
@@ -42,13 +43,19 @@ export async function printPatches(args: readonly string[], io: Io): Promise<num
   const { db, tenant, principal } = values
   const form = readOutput(values)
   if (db === undefined) throw usageError('--db FILE is missing: only a file or database has the journals of tasks.')
+  let isWhole = true
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
-  const store = await openReader(db, io.cwd, { warn: report, error: report })
+  const reportDamage = (message: string) => {
+    isWhole = false
+    report(message)
+  }
+  const store = await openReader(db, io.cwd, { warn: report, error: reportDamage })
   try {
     const scopes = (await store.scopes()).filter(
       scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
     )
-    const uses = usesOf(await openTasks(store, scopes, io.signal))
+    const tasks = await openTasks(store, scopes, io.signal)
+    const uses = usesOf(tasks, isWhole)
     const lines = {
       json: () => [jsonLine(uses)],
       lines: () => uses.map(jsonLine),
@@ -89,9 +96,9 @@ async function openTask(store: StoreReader, scope: Scope, id: string): Promise<O
 
 /**
  * The uses of each patch, by name. A task without an answer that was opened after the first one comes to the point with
- * the patch there. One that was opened before may have passed it.
+ * the patch there. One that was opened before may have passed it. `isWhole`: no task was damaged.
  */
-function usesOf(tasks: readonly OpenTask[]): PatchUse[] {
+function usesOf(tasks: readonly OpenTask[], isWhole: boolean): PatchUse[] {
   const names = new Set(tasks.flatMap(({ patches }) => [...patches.keys()]))
   return [...names].toSorted().map(patch => {
     const decisions = tasks.map(({ id, openedMs, patches }) => ({ id, openedMs, decision: patches.get(patch) }))
@@ -105,7 +112,7 @@ function usesOf(tasks: readonly OpenTask[]): PatchUse[] {
       with: idsOf(({ decision }) => decision?.isPatched === true).length,
       without,
       unknown,
-      canBeRetired: without.length === 0 && unknown.length === 0
+      canBeRetired: isWhole && without.length === 0 && unknown.length === 0
     }
   })
 }
@@ -126,6 +133,7 @@ const NAMED_TASKS = 3
 function verdictOf({ without, unknown, canBeRetired }: PatchUse): string {
   if (canBeRetired) return 'yes'
   const ids = without.length > 0 ? without : unknown
+  if (ids.length === 0) return 'no: a damaged task may need it'
   const more = ids.length > NAMED_TASKS ? `, and ${ids.length - NAMED_TASKS} more` : ''
   return `no: ${without.length > 0 ? 'without it go on' : 'not asked yet'} ${ids.slice(0, NAMED_TASKS).join(', ')}${more}`
 }

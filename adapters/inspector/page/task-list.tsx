@@ -174,7 +174,7 @@ function TaskLine({
           {ageText(openedMs, nowMs.value)}
         </span>
         <span title={`Its newest event is generation ${generation}`} class="generation">
-          {countText(generation, 'event')}
+          {countText(generation, 'moment')}
         </span>
       </span>
     </>

@@ -21,12 +21,12 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.equal(await page.locator('.heading').count(), 0, 'a task that is alone in its context stands for it')
     t.match(
       await page.innerText('[aria-selected=true].row'),
-      /went wrong[^]*failed[^]*2 events/,
+      /went wrong[^]*failed[^]*2 moments/,
       'the first one is selected'
     )
     await hub.tell(known([row(3, { state: 'TASK_STATE_COMPLETED', generation: 7 })], ['task-1']))
     await page.waitForSelector('.state-completed')
-    t.match((await texts(page, '.tasks [role=option]'))[1], /completed[^]*7 events/)
+    t.match((await texts(page, '.tasks [role=option]'))[1], /completed[^]*7 moments/)
     // As on a busy machine, where no picture is drawn between two keys.
     await page.evaluate('window.draw = window.requestAnimationFrame; window.requestAnimationFrame = () => 0')
     await page.keyboard.press('/')
