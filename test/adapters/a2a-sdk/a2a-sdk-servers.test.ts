@@ -697,7 +697,7 @@ await t.test('a call keeps its user, tenant, version, extensions, conditions and
   await ask({ user: named(undefined) })
   await ask({ requestedVersion: '0.2', user: Object.assign(named('ann'), { signal: 'no' }) })
   t.strictSame(calls, [
-    { principal: 'ann', tenant: 'acme', version: '1.0', extensions: ['urn:x'], conditions: { currentGeneration: 7 } },
+    { principal: 'ann', tenant: 'acme', version: '1.0', extensions: ['urn:x'], conditions: { currentGeneration: '7' } },
     { version: '1.0', dialect: '0.3', extensions: [], conditions: {} },
     { principal: 'ann', version: '0.2', extensions: [], conditions: {} }
   ])

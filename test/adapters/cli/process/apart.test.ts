@@ -22,12 +22,13 @@ function start(t: Test, ...argv: string[]) {
   const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', ...argv])
   t.teardown(() => child.kill('SIGKILL'))
   const errors: string[] = []
-  createInterface(child.stderr).on('line', line => errors.push(line))
+  const lines = createInterface(child.stderr).on('line', line => errors.push(line))
   return {
     child,
     errors,
     ended: once(child, 'close'),
-    printed: once(createInterface(child.stdout), 'line') as Promise<[string]>
+    /** What the agent prints is no result of the command. */
+    printed: once(lines, 'line') as Promise<[string]>
   }
 }
 
