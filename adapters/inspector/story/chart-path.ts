@@ -1,5 +1,5 @@
 import type { Artifact, Part } from '../../../machines/protocol/objects.ts'
-import { stateText, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
+import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 import { OWN_EVENT } from '../../../machines/xstate-names.ts'
 import type { TaskEvent } from '../../../runtime/store/store.ts'
 import type { ActorStep } from '../feed.ts'
@@ -101,7 +101,11 @@ export function rebuiltSteps(events: readonly TaskEvent[], { states, transitions
 
 /** The active states of the task chart for a status, outermost first. */
 function statesOf(state: TaskState, states: ReadonlySet<string>): string[] {
-  const leaf = [...states].find(id => stateName(id) === TASK_STATES[state].chart)
+  const key = state
+    .replace('TASK_STATE_', '')
+    .toLowerCase()
+    .replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+  const leaf = [...states].find(id => stateName(id) === key)
   return [...states].filter(id => leaf === id || leaf?.startsWith(`${id}.`))
 }
 
