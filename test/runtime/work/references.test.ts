@@ -74,7 +74,7 @@ await t.test('the tasks with the latest status are loaded up to the limit, other
         return {}
       }
     },
-    { limits: { referencedBytes: 12 * KILOBYTE } }
+    { limits: { referencedBytes: 16 * KILOBYTE } }
   )
   const ids: string[] = []
   for (const words of ['4k', '20k', '4k', '4k', '1k']) {
@@ -101,7 +101,7 @@ await t.test('the artifacts of a context are loaded up to the same limit', async
         return {}
       }
     },
-    { limits: { referencedBytes: 5 * KILOBYTE } }
+    { limits: { referencedBytes: 7 * KILOBYTE } }
   )
   const ids: string[] = []
   for (const words of ['4k', '4k']) {
@@ -146,7 +146,7 @@ await t.test("a principal's works hold a quarter of the loaded bytes until they 
         await work.ask(inputRequired('Go on?'))
       }
     },
-    { limits: { referencedBytes: 10 * KILOBYTE, advanced: { idleContexts: 100 } } }
+    { limits: { referencedBytes: 12 * KILOBYTE, advanced: { idleContexts: 100 } } }
   )
   const of = async (principal: string) => (await ends(runtime, '9k', {}, { principal })).id
   const [annas, bobs] = [await of('anna'), await of('bob')]
