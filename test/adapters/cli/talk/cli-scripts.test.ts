@@ -48,7 +48,7 @@ async function passing(t: Test, ...states: readonly string[]): Promise<string> {
 /** An interface of a card that has nothing else. */
 const THIN = { url: 'http://127.0.0.1:1/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }
 
-const bearerKey = apiKey({ keys: { ann: 'secret' }, header: 'authorization' })
+const bearerKey = apiKey({ keys: { ann: 'secret-of-16-chars' }, header: 'authorization' })
 
 /** The situations in which a command is run, by their names. */
 async function situations(t: Test) {
@@ -150,7 +150,7 @@ await t.test('the exit code says whether the command has worked, and -o json is 
     ['ours', ['card', 'get', '@', '--validate'], 0, 'supportedInterfaces'],
     ['ours', ['card', 'get', '@', '--extended'], 1, 'UnsupportedOperationError'],
     ['ours', ['card', '@', '--extended=yes'], 2, 'A2ACLI_ERR_USAGE'],
-    ['extended', ['card', 'get', '@', '--extended', '--bearer', 'secret', '--validate'], 0, 'supportedInterfaces'],
+    ['extended', ['card', 'get', '@', '--extended', '--bearer', 'secret-of-16-chars', '--validate'], 0, 'supportedInterfaces'],
     ['extended', ['card', 'get', '@', '--extended'], 4, 'A2ACLI_ERR_CREDENTIALS_MISSING'],
     ['extended', ['card', 'get', '@', '--extended', '--bearer', 'other'], 4, 'A2ACLI_ERR_AUTH_FAILED'],
     ['nobody', ['card', 'get', '@', '--extended'], 3, 'A2ACLI_ERR_UNREACHABLE'],
