@@ -7,7 +7,7 @@ export interface CommandEntry extends Pick<NamedCommand, 'name' | 'summary'> {
   readonly load: () => Promise<Command>
   /** Whether it computes for long with an agent's chart, without a pause in which it could receive a signal. */
   readonly computes?: true
-  /** Whether it loads an agent and writes results. What the agent's code prints to stdout goes to stderr then. */
+  /** Whether it loads an agent and writes results. Then the output of the agent's code goes to stderr. */
   readonly loadsAgent?: true
 }
 

@@ -108,7 +108,7 @@ export class FairQueue {
   readonly #waiting = new Map<object | string, Waiting[]>()
   /** Cost of this round, in which a large call counts as its user's part. */
   #begun = 0
-  /** The number of begun calls by user, while several call. */
+  /** The cost of this round by user, while several call. */
   readonly #begunOf = new Map<object | string, number>()
   /** Whether a large call has begun in this round. */
   #isLargeBegun = false

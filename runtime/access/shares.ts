@@ -177,8 +177,8 @@ export class AnswerSpace {
     this.#isLarge = true
     for (const enter of this.#enter) {
       this.#leaving.push(await enter(bytes))
-      // It was given up while it waited.
-      if (this.#hasEnded) this.end()
+      // The answer was given up while it waited.
+      if (this.#hasEnded) return this.end()
     }
   };
 

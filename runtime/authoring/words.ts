@@ -141,7 +141,7 @@ export function requireParts(content: { readonly parts: readonly Part[] }, taker
   )
 }
 
-/** The code that gets the value of a question or a promise; `undefined` for any other value. */
+/** Says that a value is a question or a promise, and how to get its answer; `undefined` for any other value. */
 export function notYet(given: unknown, awaited = 'await …'): string | undefined {
   if (!isObject(given)) return undefined
   if (typeof given['then'] === 'function') return `a promise. Await it: ${awaited}.`

@@ -237,7 +237,7 @@ const PAGE_SIZE = 50
 /** Maximum bytes of a page's tasks, unless the first has more. */
 const PAGE_BYTES = 1024 * 1024
 
-/** The bytes of a page with timelines, which repeat the messages of a history. */
+/** Maximum bytes of a page's tasks with timelines, which repeat the messages of a history. */
 const TIMELINES_BYTES = PAGE_BYTES / 2
 
 /** Maximum bytes of tasks that are read at once. The others of a page are read in pieces. */

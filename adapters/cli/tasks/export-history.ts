@@ -17,6 +17,7 @@ import {
   openTasksOf,
   readFilters,
   readLimit,
+  scopesOf,
   tasksOf,
   OPEN_STATES
 } from './source.ts'
@@ -83,12 +84,6 @@ export async function exportHistories(
   } finally {
     await store.close()
   }
-}
-
-async function scopesOf(store: StoreReader, { tenant, principal }: HistoryValues): Promise<Scope[]> {
-  return (await store.scopes()).filter(
-    scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
-  )
 }
 
 async function* namedTasks(

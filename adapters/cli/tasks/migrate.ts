@@ -19,6 +19,7 @@ import { VERDICT_COLOURS } from '../diff/diff-text.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
 import { jsonLine, oneLine, styleText } from '../text/terminal.ts'
+import { scopesOf } from './source.ts'
 
 const OPTIONS = {
   'dry-run': { type: 'boolean' },
@@ -76,10 +77,7 @@ export async function tryMigrations(args: readonly string[], io: Io): Promise<nu
   const counts = new Map<StoredVerdict, number>()
   let open = 0
   try {
-    const scopes = (await store.scopes()).filter(
-      scope =>
-        (values.tenant ?? scope.tenant) === scope.tenant && (values.principal ?? scope.principal) === scope.principal
-    )
+    const scopes = await scopesOf(store, values)
     for (const scope of scopes)
       for (const state of OPEN_STATES) open += (await store.listTasks(scope, { state, limit: 1 })).total
     const printer = new Printer(io, form)

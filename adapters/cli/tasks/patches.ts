@@ -7,7 +7,7 @@ import { EXIT, type Io, usageError } from '../command.ts'
 import { openReader } from '../serve/parts.ts'
 import { tableLines } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
-import { openTasksOf } from './source.ts'
+import { openTasksOf, scopesOf } from './source.ts'
 
 const OPTIONS = {
   db: { type: 'string' },
@@ -40,7 +40,7 @@ interface OpenTask {
 /** `taskchart tasks patches`: says which patches of functions and generators can be retired. */
 export async function printPatches(args: readonly string[], io: Io): Promise<number> {
   const { values } = readArguments(args, OPTIONS, [])
-  const { db, tenant, principal } = values
+  const { db } = values
   const form = readOutput(values)
   if (db === undefined) throw usageError('--db FILE is missing: only a file or database has the journals of tasks.')
   let isWhole = true
@@ -51,10 +51,7 @@ export async function printPatches(args: readonly string[], io: Io): Promise<num
   }
   const store = await openReader(db, io.cwd, { warn: report, error: reportDamage })
   try {
-    const scopes = (await store.scopes()).filter(
-      scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
-    )
-    const tasks = await openTasks(store, scopes, io.signal)
+    const tasks = await openTasks(store, await scopesOf(store, values), io.signal)
     const uses = usesOf(tasks, isWhole)
     const lines = {
       json: () => [jsonLine(uses)],
@@ -96,7 +93,8 @@ async function openTask(store: StoreReader, scope: Scope, id: string): Promise<O
 
 /**
  * The uses of each patch, by name. A task without an answer that was opened after the first one comes to the point with
- * the patch there. One that was opened before may have passed it. `isWhole`: no task was damaged.
+ * the patch there. A task that was opened before may have passed
+ * the point. `isWhole`: no task was damaged.
  */
 function usesOf(tasks: readonly OpenTask[], isWhole: boolean): PatchUse[] {
   const names = new Set(tasks.flatMap(({ patches }) => [...patches.keys()]))

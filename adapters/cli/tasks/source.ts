@@ -200,9 +200,7 @@ async function storeSource(
   const store = await openReporting(report)
   // Damage elsewhere in the context of a task is not reported with that task.
   const contexts = await openReporting(() => {})
-  const isWanted = (scope: Scope) =>
-    (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
-  const wanted = async () => (await store.scopes()).filter(isWanted)
+  const wanted = () => scopesOf(store, { tenant, principal })
   return {
     newest: async (filters, limit) => {
       const scopes = await wanted()
@@ -303,6 +301,16 @@ export async function* openTasksOf(
 async function storedVersion(store: StoreReader, scope: Scope, { task }: FoundTask): Promise<string | undefined> {
   const snapshot = isTerminal(task.status.state) ? undefined : await store.readSnapshot(scope, task.id)
   return snapshot === undefined ? undefined : versionOfSnapshot(snapshot)
+}
+
+/** The scopes of a store with this tenant and this principal, each if it is given. */
+export async function scopesOf(
+  store: Pick<StoreReader, 'scopes'>,
+  { tenant, principal }: { readonly tenant?: string | undefined; readonly principal?: string | undefined }
+): Promise<Scope[]> {
+  return (await store.scopes()).filter(
+    scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
+  )
 }
 
 /** A page of the tasks of a scope that match. */

@@ -30,6 +30,9 @@ export interface AgentTransport {
   close(): void
 }
 
+/** The error of `fetch` for a port that it does not allow, such as 1. It has no code. */
+const BLOCKED_PORT = 'bad port'
+
 /** Codes of Node errors that occur before anything is sent. */
 const UNSENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|CERT_.*|DEPTH_ZERO_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/
@@ -142,11 +145,16 @@ function connectionFailure(error: unknown, url: string): unknown {
   const code = codeOf(cause)
   if (cause instanceof Error && cause.name === 'HTTPParserError')
     return new A2AError('InvalidAgentResponse', `The server at ${url} does not speak HTTP.`, { cause })
-  return new ConnectionLost(code === '' ? 'no answer' : code, { isUnsent: UNSENT.test(code), cause })
+  return new ConnectionLost(code === '' ? 'no answer' : code, {
+    isUnsent: code === BLOCKED_PORT || UNSENT.test(code),
+    cause
+  })
 }
 
 function codeOf(cause: unknown): string {
-  return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
+  if (!(cause instanceof Error)) return ''
+  if (cause.message === BLOCKED_PORT) return BLOCKED_PORT
+  return 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
 }
 
 /** The maximum length of an event, in characters. */

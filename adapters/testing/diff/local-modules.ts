@@ -51,7 +51,7 @@ function attempt<Value>(run: () => Value): () => Value {
   }
 }
 
-/** What differs once a file has changed. */
+/** The inode, the size and the times of a file: another text once the file has changed. */
 function stampOf(file: string): string {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false })
   return found ? [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ') : ''

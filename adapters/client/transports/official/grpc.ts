@@ -179,7 +179,7 @@ export function statusDetailsOf(wire: Wire, status: Uint8Array): object[] {
 function grpcError({ status: STATUS }: Grpc, error: unknown, details: readonly object[]): unknown {
   const { status, message } = error as Error & { readonly status: Status }
   const text = message.replace(/^gRPC error for \w+: \d+ ?/, '')
-  // A server that closes cancels its calls: the client's own cancels end before their error is read.
+  // A server that closes cancels its calls. A call that this client cancels ends before its error is read.
   const isLost = status === STATUS.UNAVAILABLE || status === STATUS.CANCELLED
   if (details.length === 0 && (isLost || /RST_STREAM|Connection dropped/.test(text))) {
     return new ConnectionLost(text, {

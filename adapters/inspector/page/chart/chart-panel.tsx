@@ -228,11 +228,22 @@ function activeText({ active }: Pick<ChartPath, 'active'>): string {
   return innermost(active).map(stateName).join(', ') || 'nothing'
 }
 
-/** How the chosen task goes on, if the agent has changed since it was opened. Asks the hub when one of both changes. */
+/** The comparison of the chosen task, if the agent has changed since the task was opened. */
+const chosenComparison = computed(() =>
+  compared.value?.taskId === taskId.value ? compared.value?.comparison : undefined
+)
+
+/** The verdicts on tasks that go on the same way. */
+const UNCHANGED = ['same', 'gone on']
+
+/** Whether the chosen task goes on the same way, as far as is known. */
+export const goesOnTheSame = computed(() => UNCHANGED.includes(chosenComparison.value?.verdict ?? 'same'))
+
+/** Gives the comparison of the chosen task, and asks the hub for it when the task or the agent changes. */
 function useComparison(): ShownComparison | undefined {
   void taskChanges.value
   const id = taskId.value
-  const comparison = compared.value?.taskId === id ? compared.value?.comparison : undefined
+  const comparison = chosenComparison.value
   const generation = comparison && id !== undefined ? tasks.get(id)?.generation : undefined
   const instance = feedState.value === 'open' ? hello.value?.instance : undefined
   useEffect(() => {
@@ -263,17 +274,9 @@ function openedText({ versions: { before, now }, isKept }: ShownComparison): str
   return `This task was opened ${opened}, and the agent has version ${now} now.`
 }
 
-/** Whether the chosen task goes on the same way, as far as is known: what its chart says of the future holds. */
-export const goesOnTheSame = computed(() => {
-  const { taskId: id, comparison } = compared.value ?? {}
-  return id !== shownTaskId.value || !comparison || GOOD.includes(comparison.verdict)
-})
-
-const GOOD = ['same', 'gone on']
-
 function toneOf({ verdict }: ShownComparison): string {
   if (verdict === 'ended') return ''
-  if (GOOD.includes(verdict)) return 'tone-good'
+  if (UNCHANGED.includes(verdict)) return 'tone-good'
   return ['not restored', 'never ends'].includes(verdict) ? 'tone-bad' : 'tone-warn'
 }
 

@@ -79,8 +79,8 @@ const afterAnswer = computed(() => {
 })
 
 /**
- * The answers that the shown question accepts and the states that follow, in words; empty without a question, and if
- * the agent has changed, so that the task goes on otherwise.
+ * The answers that the shown question accepts, and the states that follow, in words. Empty without a question, and if
+ * the task goes on otherwise with a changed agent.
  */
 export const answerHint = computed(() => {
   const { status } = taskThen.value ?? {}
