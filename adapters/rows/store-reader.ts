@@ -73,3 +73,13 @@ export function quotaUserOf(scope: unknown): string {
   const { tenant, principal } = Object(scope) as Partial<Scope>
   return tenant === undefined || principal === undefined ? '' : userName({ tenant, principal })
 }
+
+/** The scopes of a store with this tenant and this principal, each if it is given. */
+export async function scopesOf(
+  store: Pick<StoreReader, 'scopes'>,
+  { tenant, principal }: { readonly tenant?: string | undefined; readonly principal?: string | undefined }
+): Promise<Scope[]> {
+  return (await store.scopes()).filter(
+    scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
+  )
+}

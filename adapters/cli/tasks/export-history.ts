@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { definitionOfSnapshot, type Scope } from '../../../runtime/store/rows.ts'
 import { readRecord, type RecordedTask } from '../../../runtime/work-port.ts'
-import type { StoreReader } from '../../rows/store-reader.ts'
+import { scopesOf, type StoreReader } from '../../rows/store-reader.ts'
 import { historyText } from '../../testing/histories/history.ts'
 import { redactedTask } from '../../testing/histories/redaction.ts'
 import { CommandError, type Io, usageError } from '../command.ts'
@@ -17,7 +17,6 @@ import {
   openTasksOf,
   readFilters,
   readLimit,
-  scopesOf,
   tasksOf,
   OPEN_STATES
 } from './source.ts'

@@ -8,7 +8,7 @@ import type { Scope } from '../../../runtime/store/rows.ts'
 import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../runtime/store/store.ts'
 import { readOpenRow, tryRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
-import type { StoreReader } from '../../rows/store-reader.ts'
+import { scopesOf, type StoreReader } from '../../rows/store-reader.ts'
 import type { AgentSide } from '../../testing/diff/agent-diff.ts'
 import { StoredComparison } from '../../testing/diff/stored-diff.ts'
 import { statePaths } from '../../testing/diff/verdict-words.ts'
@@ -19,7 +19,6 @@ import { VERDICT_COLOURS } from '../diff/diff-text.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/parts.ts'
 import { jsonLine, oneLine, styleText } from '../text/terminal.ts'
-import { scopesOf } from './source.ts'
 
 const OPTIONS = {
   'dry-run': { type: 'boolean' },

@@ -1,13 +1,13 @@
 import type { TaskStatusUpdateEvent } from '../../../machines/protocol/objects.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import { patchIn } from '../../../runtime/work-port.ts'
-import type { StoreReader } from '../../rows/store-reader.ts'
+import { scopesOf, type StoreReader } from '../../rows/store-reader.ts'
 import { OUTPUT_OPTIONS, readArguments, readOutput } from '../arguments.ts'
 import { EXIT, type Io, usageError } from '../command.ts'
 import { openReader } from '../serve/parts.ts'
 import { tableLines } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
-import { openTasksOf, scopesOf } from './source.ts'
+import { openTasksOf } from './source.ts'
 
 const OPTIONS = {
   db: { type: 'string' },

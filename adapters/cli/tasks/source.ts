@@ -14,7 +14,7 @@ import { type ChartParts, parseOutline, type SavedTask } from '../../../runtime/
 import type { AgentClient } from '../../client/agent-client.ts'
 import { taskReferenceOf } from '../../client/requests.ts'
 import { messagesBefore } from '../../inspector/story/story.ts'
-import type { StoreReader } from '../../rows/store-reader.ts'
+import { scopesOf, type StoreReader } from '../../rows/store-reader.ts'
 import { isUrl } from '../arguments.ts'
 import { type Environment, type Io, usageError } from '../command.ts'
 import { openReader } from '../serve/parts.ts'
@@ -301,16 +301,6 @@ export async function* openTasksOf(
 async function storedVersion(store: StoreReader, scope: Scope, { task }: FoundTask): Promise<string | undefined> {
   const snapshot = isTerminal(task.status.state) ? undefined : await store.readSnapshot(scope, task.id)
   return snapshot === undefined ? undefined : versionOfSnapshot(snapshot)
-}
-
-/** The scopes of a store with this tenant and this principal, each if it is given. */
-export async function scopesOf(
-  store: Pick<StoreReader, 'scopes'>,
-  { tenant, principal }: { readonly tenant?: string | undefined; readonly principal?: string | undefined }
-): Promise<Scope[]> {
-  return (await store.scopes()).filter(
-    scope => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
-  )
 }
 
 /** A page of the tasks of a scope that match. */
