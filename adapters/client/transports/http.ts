@@ -152,9 +152,9 @@ function connectionFailure(error: unknown, url: string): unknown {
 }
 
 function codeOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return ''
-  if (cause.message === BLOCKED_PORT) return BLOCKED_PORT
-  return 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
+  const { message, code } = Object(cause) as Record<string, unknown>
+  if (message === BLOCKED_PORT) return BLOCKED_PORT
+  return typeof code === 'string' ? code : ''
 }
 
 /** The maximum length of an event, in characters. */

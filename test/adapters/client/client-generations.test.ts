@@ -151,6 +151,10 @@ await t.test('in 1.1 conditions are members, whichever way they are given', asyn
       code: 'InvalidParams',
       message: /currentGeneration must be a whole number from 0 to 9223372036854775807/
     })
+  t.match(await refusal(client.getTask({ id: 't' }, { ifGenerationMatch: 4 })), {
+    code: 'UnsupportedOperation',
+    message: 'it would ignore ifGenerationMatch. Nothing was sent.'
+  })
   t.equal(agent.asked.length, count)
 })
 

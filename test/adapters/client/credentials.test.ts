@@ -439,8 +439,9 @@ await t.test('credentials that are sent only if asked for forbid nothing', async
   })
 
   const own = await httpAgent(t, { cardPath: '/none' })
+  const { host } = new URL((await httpAgent(t)).url)
   const interfaces = [
-    { url: '127.0.0.1:1', protocolBinding: 'GRPC', protocolVersion: '1.0' },
+    { url: host, protocolBinding: 'GRPC', protocolVersion: '1.0' },
     { url: own.url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }
   ]
   const card = { name: 'Both', version: '1', capabilities: {}, supportedInterfaces: interfaces }

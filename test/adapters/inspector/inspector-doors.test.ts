@@ -27,6 +27,7 @@ import { serve } from '../../../adapters/serve/serve.ts'
 import { HIGH_WATER_BYTES } from '../../../adapters/websocket/outbox.ts'
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
 import { textOf } from '../../../runtime/authoring/words.ts'
+import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { hostActors, type ActorHost } from '../../../runtime/commits/actor-host.ts'
 import type { Commit } from '../../../runtime/store/store.ts'
@@ -178,12 +179,7 @@ await t.test('a passivated context is kept without its actors', async t => {
   const collect = runInNewContext('gc') as () => void
   const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled() {} })
   const recorded = () => {
-    const actors = {
-      key: { tenant: '', principal: 'ann', contextId: 'c' },
-      name: 'c',
-      root: createActor(createMachine({})).start(),
-      versionOf: () => '1'
-    }
+    const actors = { ...actorsOf('c'), root: createActor(createMachine({})).start() }
     recorder.entered(actors)
     recorder.left(actors)
     return new WeakRef(actors.root)
@@ -198,6 +194,10 @@ await t.test('a passivated context is kept without its actors', async t => {
   t.ok(recorder.find('c'))
 })
 
+function actorsOf(contextId: string): Omit<LiveActors, 'root'> {
+  return { key: { tenant: '', principal: 'ann', contextId }, name: contextId, versionOf: () => '1' }
+}
+
 await t.test('a full recorder drops its oldest contexts, then the oldest steps of watched ones', t => {
   const machine = createMachine({ on: { said: { actions: () => {} } } })
   const recorder = new Recorder(
@@ -208,12 +208,7 @@ await t.test('a full recorder drops its oldest contexts, then the oldest steps o
   const talk = (contextId: string, text: string) => {
     const root = createActor(machine)
     hostActors(root.system, { turnNumber: 0 } as ActorHost)
-    recorder.entered({
-      key: { tenant: '', principal: 'ann', contextId },
-      name: contextId,
-      root: root.start(),
-      versionOf: () => '1'
-    })
+    recorder.entered({ ...actorsOf(contextId), root: root.start() })
     root.send({ type: 'said', text })
     return root
   }
@@ -233,6 +228,7 @@ await t.test('a full recorder drops its oldest contexts, then the oldest steps o
   t.ok((watched?.bytes ?? 0) < 100_000)
   t.ok((watched?.steps.first ?? 0) > 1)
   recorder.stop()
+  recorder.left({ ...actorsOf('watched'), root })
   t.equal(recorder.find('watched'), undefined)
   t.end()
 })

@@ -243,6 +243,14 @@ await t.test('the index of contexts', async t => {
     committed('early', [{ message: userMessage('x') }], 0)
     committed('earlier', [])
     await index.readLive(1)
+    const children = { bargaining: { getSnapshot: () => ({ context: { standing: { offerId: 'o' } } }) } }
+    index.committed(commit('offer', []), { ...actorsOf('offer'), root: { getSnapshot: () => ({ children }) } as never })
+    t.match(
+      index.newest.map(context => index.rowOf(context)).find(({ contextId }) => contextId === 'offer'),
+      {
+        offer: { offerId: 'o', states: [] }
+      }
+    )
     index.erased({ tenant: '', principal: 'ann' })
     removed.length = 0
     changed.length = 0

@@ -20,8 +20,9 @@ function said(messageId: string, role: 'client' | 'agent', ...parts: Part[]): Me
   return { messageId, role: role === 'agent' ? 'ROLE_AGENT' : 'ROLE_USER', parts }
 }
 
-function status(generation: number, state: TaskState, message?: Message): TaskEvent {
-  const update = { taskId: 't', contextId: 'c', status: { state, ...(message && { message }) } }
+function status(generation: number, state: TaskState, message?: Message, timestamp?: string): TaskEvent {
+  const status = { state, ...(message && { message }), ...(timestamp && { timestamp }) }
+  const update = { taskId: 't', contextId: 'c', status }
   return { taskId: 't', generation, update: { statusUpdate: update } }
 }
 
@@ -147,6 +148,18 @@ await t.test('a story of which nothing is known has its place', t => {
   )
   t.match(html, 'Nothing of this run is known.')
   t.notMatch(html, 'name="moment"')
+  t.end()
+})
+
+await t.test('a long message is shortened in the list of moments, and points have the time since the first', t => {
+  const timed = [
+    status(2, 'TASK_STATE_INPUT_REQUIRED', question, '2026-01-01T00:00:00.500Z'),
+    status(3, 'TASK_STATE_COMPLETED', undefined, '2026-01-01T00:00:02.500Z')
+  ]
+  const asked = said('c1', 'client', { text: `A coffee, ${'very '.repeat(40)}hot.` })
+  const html = storyHtml({ task: { ...task, history: [asked], artifacts: [] }, events: timed, charts: [] }, redactValue)
+  t.match(html, /<span class="quiet">\+2\.0 s<\/span>/)
+  t.match(html, /: client: A coffee, (?:very )+[very]{0,4} ?…"/)
   t.end()
 })
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { fromCallback, fromPromise } from 'xstate'
-import { dryRunRestore, type RestoreOutlook } from '../../../runtime/contexts/restore-dry-run.ts'
+import { dryRunRestore, readOpenRow, type RestoreOutlook } from '../../../runtime/contexts/restore-dry-run.ts'
 import { defineAgent, setupWork, type AgentDefinition } from '../../../runtime/index.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { open, rest, say, taskIn } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -28,9 +28,8 @@ async function outlook(life: Lives, now: Omit<AgentDefinition, 'card'>): Promise
   const { tasks } = await life.store.listTasks(anyone, { limit: 500, historyLength: 0, artifacts: false })
   const found: Record<string, RestoreOutlook> = {}
   for (const { task } of tasks) {
-    const stored = await life.store.loadContext({ ...anyone, contextId: task.contextId })
-    const row = stored?.tasks.find(({ taskId }) => taskId === task.id)
-    if (row?.snapshot !== undefined) found[task.id] = dryRunRestore(agent, { ...row, snapshot: row.snapshot })
+    const row = await readOpenRow(life.store, { ...anyone, contextId: task.contextId }, task.id)
+    if (row) found[task.id] = dryRunRestore(agent, row)
   }
   return found
 }
@@ -186,6 +185,15 @@ await t.test('a task of a newer taskchart, or one that is too large, is not rest
     outlook: 'fails',
     reason: /more stored bytes than are loaded/
   })
+})
+
+await t.test('a task that ends while it is read has no open row', async t => {
+  const life = lives(t, { work: chart('a') })
+  const taskId = await waiting(life)
+  const key = { ...anyone, contextId: 'c' }
+  const ended = { loadContext: life.store.loadContext.bind(life.store), readSnapshot: async () => undefined }
+  t.match(await readOpenRow(life.store, key, taskId), { taskId })
+  t.equal(await readOpenRow(ended, key, taskId), undefined)
 })
 
 await t.test('a task with an actor that has failed continues', async t => {

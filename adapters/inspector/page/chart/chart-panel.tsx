@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { ActorRow, ActorStep, Chart, ComparedChart, ShownComparison } from '../../feed.ts'
-import { chartPathOf, innermost, rebuiltSteps, stateName, type ChartPath } from '../../story/chart-path.ts'
+import { innermost, rebuiltSteps, stateName } from '../../story/chart-path.ts'
 import { log, shownTaskId } from '../agent/task-log.ts'
 import { askHub, compared, feedState, hello } from '../feed/feed.ts'
 import { actors, contextChanges, contexts, missedSteps, steps, taskChanges, tasks } from '../feed/known.ts'
@@ -10,6 +10,7 @@ import { contextId, part, taskId } from '../selection.ts'
 import { isNewest, stepsUntilThen } from '../time-bar.tsx'
 import { countText, eventText } from '../wording.ts'
 import { ChartPicture, namesIn, type ChartMarks } from './chart-picture.tsx'
+import { type ChartPath, chartPathOf } from './walked-path.ts'
 
 /** A chart to show, with the actor that runs it, if any. */
 interface ChartChoice {

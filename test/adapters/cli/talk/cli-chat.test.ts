@@ -409,6 +409,8 @@ await t.test('a form', async t => {
     ['maybe', { type: 'boolean' }, undefined],
     ['[1]', { type: 'array' }, [1]],
     ['x', { type: 'array' }, undefined],
+    ['["a"]', { type: 'array', items: { type: 'string' } }, ['a']],
+    ['{"a":1}', { type: 'object', properties: { a: { type: 'number' } } }, { a: 1 }],
     ['{', {}, '{']
   ]
   for (const [text, schema, value] of cases)

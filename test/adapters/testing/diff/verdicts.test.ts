@@ -17,8 +17,10 @@ import { diffAgents } from '../../../../adapters/testing/diff/agent-diff.ts'
 import { readLocalModules } from '../../../../adapters/testing/diff/local-modules.ts'
 import { chartChanges } from '../../../../adapters/testing/diff/chart-changes.ts'
 import { namesSince, partsOf } from '../../../../runtime/work-port.ts'
+import { activeStateIds } from '../../../../adapters/testing/diff/verdict-words.ts'
 import { ChartVerdicts, type Surroundings } from '../../../../adapters/testing/diff/verdicts.ts'
 import { defineAgent } from '../../../../runtime/index.ts'
+import { writtenChart } from '../../../../runtime/xstate/written-chart.ts'
 
 const AROUND: Surroundings = {
   isSameVersion: true,
@@ -603,5 +605,13 @@ await t.test('the error of an actor is an ending if all of its transitions have 
   t.equal(changed?.verdict, 'depends')
   t.strictSame(changed?.depends[0]?.ways?.holds, ['b', 'c'])
   t.strictSame(changed?.depends[0]?.ways?.fails, ['b', 'c', 'the failure of pay'])
+  t.end()
+})
+
+await t.test('of a stored state, what the chart has is active', t => {
+  const { root } = writtenChart(chart({ b: { initial: 'c', states: { c: {} } } }))
+  t.strictSame(activeStateIds(root, { b: 'c' }), ['a', 'a.b', 'a.b.c'])
+  t.strictSame(activeStateIds(root, { b: 'gone' }), ['a', 'a.b'])
+  t.strictSame(activeStateIds(root, undefined), [])
   t.end()
 })
