@@ -23,6 +23,8 @@ export interface SkillTool {
   readonly skill: string
   /** How the arguments become a message. */
   readonly form: 'text' | 'properties' | 'value'
+  /** Whether it takes moves of a negotiation, in the argument `negotiation`. */
+  readonly negotiates: boolean
 }
 
 /** Hints for hosts about a tool, from the author. Hosts do not trust them. Default: the cautious ones. */
@@ -94,7 +96,8 @@ export function skillTools(card: AgentCard, annotations: Annotations = {}): Skil
   const { extensions = [] } = card.capabilities
   const schema = extensions.find(({ uri }) => uri === INPUT_EXTENSION)?.params?.['schema']
   const negotiates = extensions.some(({ uri }) => uri === NEGOTIATION_EXTENSION)
-  const { form, inputSchema } = isObject(schema) ? valueInput(schema) : textInput(negotiates)
+  const own = { ...OWN, ...(negotiates && MOVE) }
+  const { form, inputSchema } = isObject(schema) ? valueInput(schema, own) : textInput(own)
   const skills: readonly AgentSkill[] =
     card.skills.length > 0 ? card.skills : [{ id: card.name, name: card.name, description: card.description, tags: [] }]
   const taken = new Set([FOLLOW_UP])
@@ -110,7 +113,7 @@ export function skillTools(card: AgentCard, annotations: Annotations = {}): Skil
       inputSchema,
       ...(hints && { annotations: { ...hints } })
     }
-    return { listed, skill: skill.id, form }
+    return { listed, skill: skill.id, form, negotiates }
   })
 }
 
@@ -133,34 +136,45 @@ function describe({ description, examples = [] }: AgentSkill): string {
 
 type ToolInput = Pick<SkillTool, 'form'> & Pick<ListedTool, 'inputSchema'>
 
-/** The input of an agent without an `input` schema: words, and data. */
-function textInput(negotiates: boolean): ToolInput {
+/** The input of an agent without an `input` schema: words, and data. A move needs no other argument. */
+function textInput(own: Schema): ToolInput {
   const properties = {
     message: { type: 'string', description: 'What to do, in words.' },
     data: { type: 'object', description: 'Data for the agent, beside the words.' },
-    ...OWN,
-    ...(negotiates && MOVE)
+    ...own
   }
-  return { form: 'text', inputSchema: { type: 'object', properties, ...(!negotiates && { required: ['message'] }) } }
+  return {
+    form: 'text',
+    inputSchema: { type: 'object', properties, ...(!('negotiation' in own) && { required: ['message'] }) }
+  }
 }
 
-/** The input of an agent with an `input` schema: its properties, or its value. */
-function valueInput(schema: Schema): ToolInput {
-  const { properties, $schema: _, $defs, ...rest } = schema
+/** The input of an agent with an `input` schema: its properties, or its value. A move needs no other argument. */
+function valueInput(schema: Schema, own: Schema): ToolInput {
+  const { properties, required, $schema: _, $defs, ...rest } = schema
+  const needed = required !== undefined && { required }
+  const shared = isObject($defs) && { $defs }
+  const takesMoves = 'negotiation' in own
   const isFlat = rest['type'] === 'object' && isObject(properties) && !COMBINED.some(name => name in rest)
-  if (isFlat && !Object.keys(OWN).some(name => name in properties))
+  if (isFlat && !Object.keys(own).some(name => name in properties))
     return {
       form: 'properties',
-      inputSchema: { ...rest, type: 'object', properties: { ...properties, ...OWN }, ...(isObject($defs) && { $defs }) }
+      inputSchema: {
+        ...rest,
+        ...(!takesMoves && needed),
+        type: 'object',
+        properties: { ...properties, ...own },
+        ...shared
+      }
     }
-  const input = { ...(properties !== undefined && { properties }), ...rest }
+  const input = { ...(properties !== undefined && { properties }), ...rest, ...needed }
   return {
     form: 'value',
     inputSchema: {
       type: 'object',
-      properties: { input, ...OWN },
-      required: ['input'],
-      ...(isObject($defs) && { $defs })
+      properties: { input, ...own },
+      ...(!takesMoves && { required: ['input'] }),
+      ...shared
     }
   }
 }
@@ -178,8 +192,10 @@ export type ReadArguments =
   | { readonly violations: readonly FieldViolation[] }
 
 /** Reads the arguments of a tool. The agent's own schema checks its part of them. */
-export function readToolArguments({ form }: SkillTool, given: Schema): ReadArguments {
-  const { contextId, referenceTaskIds, negotiation, ...rest } = given
+export function readToolArguments({ form, negotiates }: SkillTool, given: Schema): ReadArguments {
+  const { contextId, referenceTaskIds, ...others } = given
+  const { negotiation, ...ownRest } = others
+  const [move, rest] = negotiates ? [negotiation, ownRest] : [undefined, others]
   const violations = [
     ...(contextId === undefined || typeof contextId === 'string'
       ? []
@@ -192,11 +208,11 @@ export function readToolArguments({ form }: SkillTool, given: Schema): ReadArgum
     ...(typeof contextId === 'string' && { contextId }),
     ...(isTexts(referenceTaskIds) && { referenceTaskIds: [...referenceTaskIds] })
   }
+  if (move !== undefined && Object.keys(rest).length === 0) return outcome([])
   if (form === 'properties') return outcome([{ data: rest as JsonValue }])
   if (form === 'value') return outcome([{ data: (rest['input'] ?? null) as JsonValue }])
   const { message, data } = rest
-  const isAnswer = negotiation !== undefined && message === undefined
-  if (typeof message !== 'string' && !isAnswer)
+  if (typeof message !== 'string' && (move === undefined || message !== undefined))
     violations.push({ field: 'message', description: 'must be a string: what to do, in words' })
   return outcome([
     ...(typeof message === 'string' ? [{ text: message }] : []),
@@ -204,7 +220,7 @@ export function readToolArguments({ form }: SkillTool, given: Schema): ReadArgum
   ])
 
   function outcome(parts: Part[]): ReadArguments {
-    return violations.length > 0 ? { violations } : { parts, address, move: negotiation }
+    return violations.length > 0 ? { violations } : { parts, address, move }
   }
 }
 

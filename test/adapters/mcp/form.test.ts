@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { elicitedForm } from '../../../adapters/mcp/form.ts'
 import { offerForm, readMove } from '../../../adapters/mcp/offers.ts'
 import { StateSeal } from '../../../adapters/mcp/sealed-state.ts'
-import { skillTools } from '../../../adapters/mcp/tools.ts'
+import { readToolArguments, skillTools, type SkillTool } from '../../../adapters/mcp/tools.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { INPUT_EXTENSION, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { memoryStore } from '../../../runtime/work-port.ts'
@@ -244,6 +244,43 @@ await t.test("the input of a tool is the agent's, with a plain object at its roo
     t.match(input, { type: 'object', properties: { input: {} }, required: ['input'] })
     t.notOk('anyOf' in (input ?? {}) || 'oneOf' in (input ?? {}))
   }
+  t.end()
+})
+
+await t.test('the argument `negotiation` is a move if the agent negotiates, else what the agent says', t => {
+  const toolOf = (schema: object | undefined, negotiates: boolean): SkillTool => {
+    const extensions = [
+      ...(schema ? [{ uri: INPUT_EXTENSION, params: { schema } }] : []),
+      ...(negotiates ? [{ uri: NEGOTIATION_EXTENSION, params: {} }] : [])
+    ]
+    return skillTools(cardWith({ capabilities: { extensions } }))[0] as SkillTool
+  }
+  const size = { type: 'object', properties: { size: { type: 'string' } }, required: ['size'] }
+  const own = { type: 'object', properties: { negotiation: { type: 'string' } } }
+  const move = { accept: 'o1' }
+  const given = { contextId: 'c', negotiation: move }
+  const address = { contextId: 'c' }
+  t.strictSame(readToolArguments(toolOf(own, false), { negotiation: 'hard' }), {
+    parts: [{ data: { negotiation: 'hard' } }],
+    address: {},
+    move: undefined
+  })
+  t.match(readToolArguments(toolOf(undefined, false), given), { violations: [{ field: 'message' }] })
+  for (const schema of [undefined, size, own, { type: 'string' }]) {
+    const tool = toolOf(schema, true)
+    const { properties, required } = tool.listed.inputSchema as { properties?: object; required?: string[] }
+    t.match(properties, { negotiation: { properties: { accept: {}, decline: {}, propose: {} } } })
+    t.equal(required, undefined, 'a move needs nothing else')
+    t.strictSame(readToolArguments(tool, given), { parts: [], address, move })
+  }
+  t.match(toolOf(own, true).listed.inputSchema, {
+    properties: { input: { properties: { negotiation: { type: 'string' } } } }
+  })
+  t.strictSame(readToolArguments(toolOf(size, true), { size: 'large' }), {
+    parts: [{ data: { size: 'large' } }],
+    address: {},
+    move: undefined
+  })
   t.end()
 })
 
