@@ -13,6 +13,7 @@ import {
   type HostResult
 } from '../../fixtures/peers/mcp-hosts.ts'
 import { recordingLogger } from '../../fixtures/runtime/runtime-helpers.ts'
+import { IS_DEEP } from '../../fixtures/sample.ts'
 import ends from '../../fixtures/servers/ending-agent.ts'
 
 /** The agents that hosts call, by the files from which hosts start them. */
@@ -49,7 +50,9 @@ const accept = (content: Record<string, string | number | boolean>) => ({ action
 const textsOf = ({ content }: HostResult) => content.map(({ text = '' }) => text).join('\n')
 
 for (const [name, open] of Object.entries(HOSTS)) {
-  await t.test(`${name} gets a picture of the sailboat`, async t => {
+  // Each test over stdio starts a process.
+  const sampled = { skip: name.includes('stdio') && !IS_DEEP && 'only in npm run test:deep' }
+  await t.test(`${name} gets a picture of the sailboat`, sampled, async t => {
     const host = await open(t, 'examples/sailboat.ts', () => accept({}))
     const drawn = await host.call('draw', { message: 'a red sailboat' })
     t.match(drawn.content, [{ type: 'image', mimeType: 'image/png' }, { text: /state: completed/ }])
@@ -67,7 +70,7 @@ for (const [name, open] of Object.entries(HOSTS)) {
     t.match(asked, ['Small or large?', /^Not accepted: .*small or large.*\n\nSmall or large\?$/, /^Not accepted: /])
   })
 
-  await t.test(`${name} haggles, and its user decides`, async t => {
+  await t.test(`${name} haggles, and its user decides`, sampled, async t => {
     const seen: unknown[] = []
     const host = await open(t, 'examples/haggle.ts', ({ message }) => {
       seen.push(message)
@@ -89,7 +92,7 @@ for (const [name, open] of Object.entries(HOSTS)) {
     t.match(await host.call('asking', { message: 'x' }), { isError: true, content: [{ text: /cancell?ed/ }] })
   })
 
-  await t.test(`${name} sends numbers and choices`, async t => {
+  await t.test(`${name} sends numbers and choices`, sampled, async t => {
     const host = await open(t, 'test/fixtures/servers/ending-agent.ts', () => accept({ size: 'small', count: 2 }))
     t.match(textsOf(await host.call('asking', { message: 'x' })), /^2 small\n/)
   })
