@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 
@@ -251,6 +252,13 @@ await t.test('json is one document, Markdown has a table and a drawing, and draw
   t.match(await diff('old.js', 'gone.js', '-x'), { code: 2, stderr: /There is no option -x/ })
 })
 
+const gitIn =
+  (folder: string) =>
+  (...args: string[]): string =>
+    execFileSync('git', ['-C', folder, '-c', 'user.name=a', '-c', 'user.email=a@a.example', ...args], {
+      encoding: 'utf8'
+    })
+
 /** A repository with one commit of an agent in a folder, which has packages of its own. */
 function repository(t: Test) {
   const folder = t.testdir({
@@ -265,10 +273,7 @@ function repository(t: Test) {
   })
   symlinkSync(join(process.cwd()), join(folder, 'node_modules', 'taskchart'))
   symlinkSync(join(process.cwd(), 'node_modules', 'xstate'), join(folder, 'node_modules', 'xstate'))
-  const git = (...args: string[]) =>
-    execFileSync('git', ['-C', folder, '-c', 'user.name=a', '-c', 'user.email=a@a.example', ...args], {
-      encoding: 'utf8'
-    })
+  const git = gitIn(folder)
   git('init', '-q')
   git('add', '-A')
   git('commit', '-qm', 'first')
@@ -310,6 +315,42 @@ await t.test(
     t.strictSame(readdirSync(join(folder, '.git')), repositoryBefore)
   }
 )
+
+await t.test('a submodule is checked out at its commit, and what a clone has not is named', async t => {
+  const folder = repository(t)
+  const git = gitIn(folder)
+  const lib = join(folder, 'lib')
+  mkdirSync(lib)
+  const gitLib = gitIn(lib)
+  gitLib('init', '-q')
+  const commitAge = (age: number) => {
+    writeFileSync(join(lib, 'age.js'), `export const age = ${age}\n`)
+    gitLib('add', '-A')
+    gitLib('commit', '-qm', String(age))
+  }
+  commitAge(18)
+  const source = agent('', '', "import { age } from '../lib/age.js'").replace('> 18', '> age')
+  writeFileSync(join(folder, 'agents', 'agent.js'), source)
+  git('-c', 'advice.addEmbeddedRepo=false', 'add', '-A')
+  git('commit', '-qm', 'with a submodule')
+  const diff = () => runCommand(['diff', 'agents/agent.js', '--since', 'HEAD'], { cwd: folder })
+  t.match(await diff(), { code: 0, stdout: /agents\/agent.js at HEAD/ })
+  commitAge(21)
+  const { code, stdout } = await diff()
+  t.equal(code, 11)
+  t.match(stdout, /lib\/age\.js/)
+  const gone = gitLib('rev-parse', 'HEAD~1').trim()
+  rmSync(join(lib, '.git'), { recursive: true })
+  gitLib('init', '-q')
+  t.match(await diff(), { code: 1, stderr: `The submodule lib has no commit ${gone}. Run git -C lib fetch.` })
+  const shallow = join(folder, 'shallow')
+  git('clone', '-q', '--depth', '1', pathToFileURL(folder).href, shallow)
+  writeFileSync(join(shallow, 'agents', 'agent.js'), agent())
+  t.match(await runCommand(['diff', 'agents/agent.js', '--since', 'HEAD~1'], { cwd: shallow }), {
+    code: 1,
+    stderr: /git knows no revision HEAD~1\..* git fetch --unshallow/
+  })
+})
 
 await t.test('outside a repository, --since says so', async t => {
   const outside = t.testdir({ 'agent.js': agent() })
