@@ -4,6 +4,7 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Clock } from '../ports/clock.ts'
 import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
+import { SerialQueue } from '../primitives/event-loop.ts'
 import type { Scope } from '../store/rows.ts'
 import { isOpeningMessage, type Commit, type Erasure, type Store, type TaskRow } from '../store/store.ts'
 import type { Counters } from '../telemetry/counters.ts'
@@ -35,8 +36,8 @@ class QuotaUsage {
   #opened = 0
   /** Tasks that may be opened before the count is read again, in a cluster. */
   #left = 0
-  /** The end of the last opening of a task that waits for the one before. */
-  #latest: Promise<unknown> = Promise.resolve()
+  /** Opens tasks one at a time, near the quota. */
+  readonly openings = new SerialQueue()
   readonly #of: keyof Quotas
   readonly #requests: TokenBucket
   readonly #events: TokenBucket
@@ -97,13 +98,6 @@ class QuotaUsage {
   /** Whether the quota is so nearly used up that the tasks which other nodes are opening count. */
   get isTight(): boolean {
     return this.quota.openTasks - this.tasks < CONCURRENT_MARGIN * (this.opening + 1)
-  }
-
-  /** Runs one after the other. */
-  inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const end = this.#latest.then(run)
-    this.#latest = end.catch(() => {})
-    return end
   }
 
   committed(events: number, opened: number, ended: number, nowMs: number): void {
@@ -235,7 +229,7 @@ export class Metering {
     await this.#readOften(users, scope)
     const tight = inTurn && [users.tenancy.usage, users.usage].find(each => each.isTight)
     if (!tight) return this.#open(users, taskId, open)
-    return tight.inTurn(async () => {
+    return tight.openings.run(async () => {
       await this.#readOften(users, scope)
       return this.#open(users, taskId, open)
     })

@@ -116,6 +116,17 @@ export function memoizePerRound<Key extends object, Value>(make: (key: Key) => V
   }
 }
 
+/** Runs asynchronous functions one after the other. After one that fails, the next runs. */
+export class SerialQueue {
+  #latest: Promise<unknown> = Promise.resolve()
+
+  run<T>(next: () => Promise<T>): Promise<T> {
+    const result = this.#latest.then(next)
+    this.#latest = result.catch(() => {})
+    return result
+  }
+}
+
 /** The callbacks for one signal. */
 class Waiters {
   readonly #signal: AbortSignal

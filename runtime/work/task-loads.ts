@@ -4,6 +4,7 @@ import type { Limits } from '../access/limits.ts'
 import { type Owner, SharedLimit } from '../access/shares.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
+import { SerialQueue } from '../primitives/event-loop.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
 import type { Scope } from '../store/rows.ts'
 import type { TaskSize } from '../store/store.ts'
@@ -29,7 +30,8 @@ export class TaskLoads {
   readonly services: LoadingServices
   /** Bytes loaded for all works. */
   readonly shares: SharedLimit
-  #large: Promise<unknown> = Promise.resolve()
+  /** Runs one large load at a time. */
+  readonly large = new SerialQueue()
 
   constructor(services: LoadingServices) {
     this.services = services
@@ -39,13 +41,6 @@ export class TaskLoads {
   /** The loads of one work. */
   of(scope: Scope): WorkLoads {
     return new WorkLoads(this, scope)
-  }
-
-  /** Runs one large load at a time. */
-  inTurn<T>(load: () => Promise<T>): Promise<T> {
-    const turn = this.#large.then(load)
-    this.#large = turn.catch(() => {})
-    return turn
   }
 }
 
@@ -88,7 +83,7 @@ export class WorkLoads {
       this.#loads.shares.add(this.#owner, more)
     }
     const read = () => readWhole(store, this.#scope, taskId)
-    const stored = await (bytes > LARGE_BYTES ? this.#loads.inTurn(read) : read())
+    const stored = await (bytes > LARGE_BYTES ? this.#loads.large.run(read) : read())
     return stored?.task
   }
 
@@ -119,7 +114,7 @@ export class WorkLoads {
   async #read(chosen: readonly TaskSize[]): Promise<Task[]> {
     if (bytesOf(chosen) <= LARGE_BYTES)
       return (await Promise.all(chosen.map(({ taskId }) => this.#readOne(taskId)))).flat()
-    return this.#loads.inTurn(async () => {
+    return this.#loads.large.run(async () => {
       const tasks: Task[] = []
       for (const { taskId } of chosen) tasks.push(...(await this.#readOne(taskId)))
       return tasks
