@@ -9,7 +9,7 @@ import { Outbox } from '../../../adapters/websocket/outbox.ts'
 import type { Authenticate } from '../../../runtime/access/authentication.ts'
 import { FairQueue, READING } from '../../../runtime/access/call-scheduler.ts'
 import { ask, serveAll } from '../../fixtures/servers/http-agent.ts'
-import { frameOf, OPCODES, RawSocket } from '../../fixtures/servers/raw-socket.ts'
+import { frameOf, RawSocket } from '../../fixtures/servers/raw-socket.ts'
 import { say, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket, obedient } from '../../fixtures/servers/served-agent.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -205,7 +205,7 @@ function parses(t: Test): number[] {
   count()
   const { parse } = JSON
   JSON.parse = (text, ...more) => {
-    if (text.length > 500_000 && !text.includes('TASK_STATE')) rounds.push(round)
+    if (text.length > 500_000 && text.includes('"filler"') && !text.includes('TASK_STATE')) rounds.push(round)
     return parse(text, ...more)
   }
   t.teardown(() => {
@@ -235,9 +235,13 @@ await t.test('one large message is parsed per round of the event loop, over all 
   )
   const rest = await ask(`${url}message:send`, { body: PARAMS, headers })
   t.equal(rest.status, 200, rest.text)
-  for (const socket of sockets) for (let i = 0; i < 2; i += 1) t.equal((await socket.frame())?.opcode, OPCODES.text)
-  t.equal(rounds.length, 6 + 3 + 1)
-  t.equal(new Set(rounds).size, rounds.length)
+  for (const socket of sockets) {
+    for (let i = 0; i < 2; i += 1) {
+      t.match(await socket.json(), { result: {} })
+    }
+  }
+  t.equal(rounds.length, 6 + 3 + 1, 'each is parsed once')
+  t.equal(new Set(rounds).size, rounds.length, `each in a round of its own: ${rounds.join()}`)
 })
 
 for (const way of ['WebSocket', 'HTTP'])
