@@ -120,8 +120,8 @@ export function memoizePerRound<Key extends object, Value>(make: (key: Key) => V
 export class SerialQueue {
   #latest: Promise<unknown> = Promise.resolve()
 
-  run<T>(next: () => Promise<T>): Promise<T> {
-    const result = this.#latest.then(next)
+  run<T>(task: () => Promise<T>): Promise<T> {
+    const result = this.#latest.then(task)
     this.#latest = result.catch(() => {})
     return result
   }

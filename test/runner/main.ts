@@ -42,7 +42,7 @@ async function main(words: readonly string[]): Promise<number> {
   })
   const last = isBusy ? SLOWEST.flatMap(testFiles).filter(file => files.includes(file)) : []
   const first = files.filter(file => !last.includes(file))
-  const given = DEEP === undefined ? options : ['--timeout=1800', ...options]
+  const given = DEEP === undefined ? options : ['--timeout=1200', ...options]
   const run = (entries: readonly string[]) => runTap(report, entries, { options: given })
   const codes = [await run(isNamed ? first.map(compiled) : grouped(first))]
   if (last.length > 0) codes.push(await whileBusy(() => run(last.map(compiled))))
