@@ -12,10 +12,13 @@ import {
 } from './command.ts'
 import { COMMANDS, loadCommand } from './commands.ts'
 import { envelopeOf, failureOf, type Failure } from './failures.ts'
-import { didYouMean } from './text/format.ts'
+import { didYouMean, wrapHelp } from './text/format.ts'
 import { jsonLine, oneLine, plain, readColours, styleText, thrownText, withColours } from './text/terminal.ts'
 
 const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`
+
+/** The maximum width of a help text, in columns. */
+const WIDEST = 120
 
 /** Runs `taskchart` with these arguments and resolves with its exit code. Writes errors to stderr; never rejects. */
 export async function main(argv: readonly string[], given: Omit<Io, 'colours'>): Promise<number> {
@@ -47,7 +50,8 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
       }
       return await command.run(args, io)
     }
-    io.stdout.write(command ? helpOf(command) : answer(named))
+    const columns = Math.min(given.screen?.columns ?? WIDEST, WIDEST)
+    io.stdout.write(wrapHelp(command ? helpOf(command) : answer(named), columns))
     return EXIT.ok
   } catch (error) {
     const failure = io.signal.aborted ? stoppedFailure(error) : report(error, command, io)

@@ -36,6 +36,48 @@ export function sectionLines(title: string, lines: readonly string[] = []): stri
 }
 
 /**
+ * A help text in a number of columns. A line that begins an entry or a paragraph is wrapped together with those that go
+ * on with it, if one of them is too wide.
+ */
+export function wrapHelp(text: string, columns: number): string {
+  const blocks: string[][] = []
+  for (const line of text.split('\n')) {
+    const block = blocks.at(-1)
+    if (block && goesOn(block, line)) block.push(line)
+    else blocks.push([line])
+  }
+  return blocks
+    .flatMap(block => (block.some(({ length }) => length > columns) ? wrap(block, columns) : block))
+    .join('\n')
+}
+
+/** Whether a line goes on with an entry, at the column of its description, or with a full line of a paragraph. */
+function goesOn([first = '', ...more]: readonly string[], line: string): boolean {
+  if (/^ {8}/.test(line)) return first !== ''
+  return /^\S/.test(first) && /^\S/.test(line) && (more.at(-1) ?? first).length > 80
+}
+
+/** The column at which the descriptions of entries begin. */
+const DESCRIBED = 18
+
+/** Joins the lines of an entry or a paragraph, and breaks them at spaces. An entry may have a line of its own. */
+function wrap([first = '', ...more]: readonly string[], columns: number): string[] {
+  const isEntry = first.startsWith('  ')
+  const [start = ''] = /^ +(?:\S.*? {2,}(?=\S))?/.exec(first) ?? []
+  const isAlone = isEntry && more.length > 0 && start.trim() === ''
+  const indent = ' '.repeat(isEntry ? DESCRIBED : 0)
+  const lines = isAlone ? [first, indent] : [start]
+  const words = [...(isAlone ? [] : [first.slice(start.length)]), ...more.map(line => line.trim())].join(' ').split(' ')
+  for (const word of words) {
+    const line = lines.at(-1) ?? ''
+    if (line === start || line === indent) lines.splice(-1, 1, line + word)
+    else if (line.length + 1 + word.length <= columns) lines.splice(-1, 1, `${line} ${word}`)
+    else lines.push(indent + word)
+  }
+  return lines
+}
+
+/**
  * Cuts a line to a number of columns, with `…` at the cut. Every character from U+1100, where the wide ones begin,
  * counts two columns. So the result is never too wide, but may be shorter than necessary.
  */

@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { COMMANDS } from '../../../adapters/cli/commands.ts'
+import { COMMANDS, loadCommand } from '../../../adapters/cli/commands.ts'
 import { wholeOutput } from '../../../adapters/cli/process/streams.ts'
 import { saveGiven } from '../../../adapters/cli/talk/artifacts.ts'
 import { writeNew } from '../../../adapters/cli/files.ts'
@@ -55,6 +55,23 @@ await t.test('help', async t => {
       t.match(stdout, /^taskchart send URL "text"[\s\S]*--reference ID/)
     })
   }
+
+  await t.test('each help fits its terminal, or 120 columns, and has every word', async t => {
+    const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean)
+    for (const entry of COMMANDS) {
+      const { usage, details } = await loadCommand(entry)
+      for (const columns of [undefined, 80, 200]) {
+        const screen = columns && { columns, hasColours: false }
+        const { stdout } = await runCommand(['help', entry.name], { ...(screen && { screen }) })
+        for (const line of stdout.split('\n')) t.ok(line.length <= Math.min(columns ?? 120, 120), line)
+        const words = wordsOf(stdout)
+        t.strictSame(words.slice(0, wordsOf(usage).length), wordsOf(usage))
+        t.strictSame(words.slice(-wordsOf(details).length), wordsOf(details))
+      }
+    }
+    const { stdout } = await runCommand(['help', 'serve'], { screen: { columns: 60, hasColours: false } })
+    t.match(stdout, '\n  --api-key KEY   require this key of at least 16 characters\n                  (Authorization')
+  })
 
   await t.test('taskchart --version shows the version of the package', async t => {
     t.match(await run(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+.*\n$/ })
