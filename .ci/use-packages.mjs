@@ -112,7 +112,9 @@ assert.equal(renderToString(createElement(Page)), '<p>connecting 0</p>')
 // pg, with a PostgreSQL server of its own.
 writeFileSync('echo.mjs', "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'Echo' }, work: async ({ message }) => ({ artifact: { parts: message.parts } }) })\n")
 if (existsSync('/usr/lib/postgresql')) {
-  const nodes = spawn(process.execPath, ['node_modules/taskchart/dist/adapters/cli/bin.js', 'cluster', 'echo.mjs', '--nodes', '1', '--port', '41000', '--json'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  // Below the ports that a system gives to connections, and another one for each process.
+  const port = String(20_000 + (process.pid % 10_000))
+  const nodes = spawn(process.execPath, ['node_modules/taskchart/dist/adapters/cli/bin.js', 'cluster', 'echo.mjs', '--nodes', '1', '--port', port, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise(resolve => nodes.once('exit', resolve))
   const [line] = await Promise.race([new Promise(resolve => createInterface(nodes.stdout).once('line', line => resolve([line]))), ended.then(code => assert.fail(`the cluster ended with ${code}`))])
   const client = await connect(JSON.parse(line).nodes[0].url)

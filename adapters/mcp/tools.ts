@@ -194,8 +194,9 @@ export type ReadArguments =
 /** Reads the arguments of a tool. The agent's own schema checks its part of them. */
 export function readToolArguments({ form, negotiates }: SkillTool, given: Schema): ReadArguments {
   const { contextId, referenceTaskIds, ...others } = given
-  const { negotiation, ...ownRest } = others
-  const [move, rest] = negotiates ? [negotiation, ownRest] : [undefined, others]
+  const { negotiation, ...withoutMove } = others
+  // The input of an agent that does not negotiate may have a property of this name.
+  const [move, rest] = form === 'properties' && !negotiates ? [undefined, others] : [negotiation, withoutMove]
   const violations = [
     ...(contextId === undefined || typeof contextId === 'string'
       ? []

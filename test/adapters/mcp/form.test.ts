@@ -247,7 +247,7 @@ await t.test("the input of a tool is the agent's, with a plain object at its roo
   t.end()
 })
 
-await t.test('the argument `negotiation` is a move if the agent negotiates, else what the agent says', t => {
+await t.test('the argument `negotiation` is a move, unless the input of an agent that does not negotiate has it', t => {
   const toolOf = (schema: object | undefined, negotiates: boolean): SkillTool => {
     const extensions = [
       ...(schema ? [{ uri: INPUT_EXTENSION, params: { schema } }] : []),
@@ -265,7 +265,7 @@ await t.test('the argument `negotiation` is a move if the agent negotiates, else
     address: {},
     move: undefined
   })
-  t.match(readToolArguments(toolOf(undefined, false), given), { violations: [{ field: 'message' }] })
+  t.strictSame(readToolArguments(toolOf(undefined, false), given), { parts: [], address, move }, 'the agent refuses it')
   for (const schema of [undefined, size, own, { type: 'string' }]) {
     const tool = toolOf(schema, true)
     const { properties, required } = tool.listed.inputSchema as { properties?: object; required?: string[] }
