@@ -13,13 +13,13 @@ import { isCaught, withJudgement, type Judgement } from './table.ts'
 /**
  * Plants the faults whose names have one of these texts in them, all without any, one at a time in a copy of the
  * compiled tree, and has the layers look for each: `npm run faults [-- TEXT …] [--write]`. With `--changed` it takes
- * those whose file or unit test has changed, in an order drawn by `SEED`, until four minutes are over, or with `--all`
+ * those whose file or unit test has changed, in an order drawn by `SEED`, until two minutes are over, or with `--all`
  * to the end; it is content with one that catches them. What nothing catches fails it.
  */
 const PAGE = 'test/faults/README.md'
 
 /** How long changed ones are planted, a quarter of a minute each; the last may end later. */
-const CHANGED_MS = 4 * 60_000
+const CHANGED_MS = 2 * 60_000
 
 const startMs = Date.now()
 const flag = { type: 'boolean', default: false } as const

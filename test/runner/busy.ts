@@ -5,7 +5,7 @@ import { runTap } from './run-tap.ts'
 import { compiled, testFiles } from './test-files.ts'
 
 /** How many busy processes take the cores. */
-const BUSY = 8
+const BUSY = 4
 
 /**
  * The files that take longest in a whole run, by the time of the processor, but for those that take samples: a deep run

@@ -5,7 +5,7 @@ import { webSocket } from '../conformance/bindings/websocket.ts'
 import { PARTS } from '../conformance/rows.ts'
 import { run } from '../conformance/run.ts'
 import { spawnBare } from '../fixtures/processes/bare-process.ts'
-import { IS_DEEP, sampleOf } from '../fixtures/sample.ts'
+import { IS_WHOLE, sampleOf } from '../fixtures/sample.ts'
 
 /** Test files whose agents are served by a node without shards, each with its tests that look at one process. */
 const SUITES: readonly [file: string, ...exceptions: readonly string[]][] = [
@@ -80,7 +80,7 @@ const SUITES: readonly [file: string, ...exceptions: readonly string[]][] = [
   ['adapters/delegation/delegation-others']
 ]
 
-/** Those of which `npm test` takes a sample: about a second of CPU time each. */
+/** Those that a deep run takes, and `npm test` some of: about a second of CPU time each. */
 const QUICK: readonly string[] = [
   'adapters/push/push',
   'adapters/legacy/legacy-01-servers',
@@ -92,7 +92,7 @@ const QUICK: readonly string[] = [
 /** So many characters are shown of a failure. */
 const DETAILS = 4000
 
-const sampled = IS_DEEP ? SUITES.map(([file]) => file) : sampleOf(t, QUICK, 2)
+const sampled = IS_WHOLE ? SUITES.map(([file]) => file) : sampleOf(t, QUICK, 2)
 
 await t.test('requirements of A2A hold for a node without shards', async t => {
   process.env.BEHIND = 'node'
@@ -105,7 +105,8 @@ await t.test('requirements of A2A hold for a node without shards', async t => {
       Object.values(PARTS)
         .flat()
         .filter(({ atLast }) => !atLast),
-      24
+      24,
+      60
     )
   )
   t.notOk(

@@ -103,10 +103,10 @@ interface Door {
 }
 
 /**
- * How many inputs of each door `npm test` takes. A deep run takes every one with one change, a whole one as many again
- * with up to four.
+ * How many inputs of each door `npm test` takes, and a deep run. A whole one takes every one with one change, and as
+ * many again with up to four.
  */
-const SAMPLE = 40
+const [SAMPLE, DEEP_SAMPLE] = [40, 120]
 
 /**
  * Answers that blame the server. A body that is no message of protobuf is what grpc-js itself answers with INTERNAL.
@@ -132,7 +132,7 @@ await t.test(
         const random = randomFrom(SEED)
         const inputs = samples.flatMap(sample => changedOnce(sample).map(text => ({ text, sample })))
         const drawn = IS_WHOLE ? inputs.map(({ sample }) => ({ text: changedOften(sample, random), sample })) : []
-        for (const { text, sample } of [...sampleOf(t, inputs, SAMPLE), ...drawn]) {
+        for (const { text, sample } of [...sampleOf(t, inputs, SAMPLE, DEEP_SAMPLE), ...drawn]) {
           const answer = await send(text, sample)
           if (WRONG.test(answer)) t.fail(`${text.slice(0, 300)} is answered with ${answer.slice(0, 300)}`)
         }

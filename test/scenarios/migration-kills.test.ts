@@ -33,7 +33,7 @@ const POINTS: readonly KillPoint[] = [
 const ON_POSTGRES = POINTS.filter(point => !['transaction open', 'events written', 'rows written'].includes(point))
 
 /** How often a process comes to a point before it is killed there. */
-const TIMES = IS_DEEP ? 4 : 1
+const TIMES = IS_DEEP ? 2 : 1
 
 /** All points, or half of them: each store has others. */
 function sampleOf(points: readonly KillPoint[], half: number): readonly KillPoint[] {

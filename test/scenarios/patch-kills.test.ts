@@ -7,7 +7,7 @@ import { textOf } from '../../runtime/index.ts'
 import { persistentClient } from '../fixtures/kills/kill-oracle.ts'
 import { KilledHost } from '../fixtures/kills/killed-host.ts'
 import { until } from '../fixtures/runtime/runtime-helpers.ts'
-import { IS_DEEP } from '../fixtures/sample.ts'
+import { IS_DEEP, IS_WHOLE } from '../fixtures/sample.ts'
 
 t.setTimeout(600_000)
 
@@ -47,7 +47,7 @@ async function started(t: Test, files: readonly string[], ...killAt: readonly st
 
 await t.test('a task that was opened with the patch keeps it over kill -9 at every moment', async t => {
   for (const point of POINTS)
-    for (let nth = 1; nth <= (IS_DEEP ? 12 : 2); nth += 1)
+    for (let nth = 1; nth <= (IS_WHOLE ? 12 : IS_DEEP ? 4 : 2); nth += 1)
       await t.test(`${point} ${nth}`, async t => {
         const { steps, result } = await started(t, ['new'], `${point} ${nth}`)
         const [left, right] = (await result())?.split(',') ?? []

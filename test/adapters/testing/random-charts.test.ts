@@ -4,9 +4,9 @@ import { ActorPlayer, firstDifference, ModelPlayer, RuntimePlayer, type Player }
 import { randomChart, sourceOf, type RandomChart } from '../../fixtures/charts/random-charts.ts'
 import { IS_DEEP, IS_WHOLE, SEED } from '../../fixtures/sample.ts'
 
-/** So many charts are quick; a deep run goes on for two minutes, and with `--all` for ten. */
+/** So many charts are quick; a deep run goes on for a minute, and with `--all` for ten. */
 const SOME = 40
-const MINUTES = IS_WHOLE ? 10 : 2
+const MINUTES = IS_WHOLE ? 10 : 1
 
 function playersOf(chart: RandomChart): Record<string, Player> {
   return {
