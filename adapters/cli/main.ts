@@ -25,7 +25,6 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
   const usual: Colours = { stdout: given.screen?.hasColours ?? false, stderr: given.terminal?.hasColours ?? false }
   let io: Io = { ...given, colours: usual }
   let command: NamedCommand | undefined
-  let undo = () => {}
   try {
     const {
       colours,
@@ -43,12 +42,10 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
     const entry = COMMANDS.find(({ name, alias }) => named !== undefined && (name === named || alias === named))
     command = entry && (await loadCommand(entry))
     if (command && !isHelp && !asksForHelp(args)) {
-      if (entry?.loadsAgent) {
-        const stdout = io.divertStdout()
-        io = { ...io, stdout }
-        undo = stdout.undo
-      }
-      return await command.run(args, io)
+      if (!entry?.loadsAgent) return await command.run(args, io)
+      const stdout = io.divertStdout()
+      io = { ...io, stdout }
+      return await command.run(args, io).finally(stdout.undo)
     }
     const columns = Math.min(given.screen?.columns ?? WIDEST, WIDEST)
     io.stdout.write(wrapHelp(command ? helpOf(command) : answer(named), columns))
@@ -57,8 +54,6 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
     const failure = io.signal.aborted ? stoppedFailure(error) : report(error, command, io)
     if (asksForJson(argv, command?.hasOutputForms ?? false)) io.stdout.write(jsonLine(envelopeOf(failure)))
     return failure.exitCode
-  } finally {
-    undo()
   }
 }
 

@@ -302,6 +302,8 @@ export function checkRequest({ specTypeSchemas }: Pick<McpSdk, 'specTypeSchemas'
   const name = envelope.kind === 'request' ? CHECKED.get(envelope.method) : undefined
   if (envelope.kind !== 'request' || name === undefined) return envelope
   const { id, method, params } = envelope
+  // 2026-07-28, whose requests all declare what their client can do, has no such method.
+  if (method === 'initialize' && isObject(params?.['_meta']) && CAPABILITIES in params['_meta']) return envelope
   const { issues } =
     name === 'task'
       ? { issues: TASK_REQUEST.safeParse({ params }).error?.issues }

@@ -46,7 +46,7 @@ const SUITES: readonly [file: string, ...exceptions: readonly string[]][] = [
   ['adapters/auth/auth'],
   ['adapters/websocket/websocket-frames'],
   // It counts parsed frames, and those between the nodes are parsed too.
-  ['adapters/entry/reading', 'one large message is parsed per turn of the event loop, over all connections'],
+  ['adapters/entry/reading', 'one large message is parsed per round of the event loop, over all connections'],
   ['adapters/client/client-peers'],
   ['adapters/ai/ai'],
   ['scenarios/durable'],

@@ -69,7 +69,7 @@ function wrap([first = '', ...more]: readonly string[], columns: number): string
   const lines = isAlone ? [first, indent] : [start]
   const words = [...(isAlone ? [] : [first.slice(start.length)]), ...more.map(line => line.trim())].join(' ').split(' ')
   for (const word of words) {
-    const line = lines.at(-1) ?? ''
+    const line = lines.at(-1) as string
     if (line === start || line === indent) lines.splice(-1, 1, line + word)
     else if (line.length + 1 + word.length <= columns) lines.splice(-1, 1, `${line} ${word}`)
     else lines.push(indent + word)

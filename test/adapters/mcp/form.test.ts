@@ -273,6 +273,9 @@ await t.test('the argument `negotiation` is a move, unless the input of an agent
     t.equal(required, undefined, 'a move needs nothing else')
     t.strictSame(readToolArguments(tool, given), { parts: [], address, move })
   }
+  const both = toolOf(undefined, true)
+  t.match(readToolArguments(both, { ...given, data: { a: 1 } }), { parts: [{ data: { a: 1 } }], move })
+  t.match(readToolArguments(both, { ...given, message: 5 }), { violations: [{ field: 'message' }] })
   t.match(toolOf(own, true).listed.inputSchema, {
     properties: { input: { properties: { negotiation: { type: 'string' } } } }
   })

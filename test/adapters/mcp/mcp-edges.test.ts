@@ -313,6 +313,7 @@ await t.test('a wrong member of a request is an error of its client, over every 
         t.notMatch(answer.error, { code: -32603 }, `${method} ${JSON.stringify(params)}`)
       }
     }
+  t.match(await modern.rpc('initialize', {}), { status: 404, error: { code: -32601 } }, 'it has gone')
   const written: string[] = []
   const pipe = {
     lines: (async function* () {
