@@ -7,7 +7,7 @@ import { textOf } from '../../runtime/index.ts'
 import { persistentClient } from '../fixtures/kills/kill-oracle.ts'
 import { KilledHost } from '../fixtures/kills/killed-host.ts'
 import { say, taskIn, until } from '../fixtures/runtime/runtime-helpers.ts'
-import { IS_DEEP, SEED } from '../fixtures/sample.ts'
+import { IS_DEEP, IS_WHOLE, SEED } from '../fixtures/sample.ts'
 import { NO_POSTGRES, PostgresServer } from '../fixtures/stores/postgres.ts'
 import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
 
@@ -33,7 +33,7 @@ const POINTS: readonly KillPoint[] = [
 const ON_POSTGRES = POINTS.filter(point => !['transaction open', 'events written', 'rows written'].includes(point))
 
 /** How often a process comes to a point before it is killed there. */
-const TIMES = IS_DEEP ? 2 : 1
+const TIMES = IS_WHOLE ? 4 : IS_DEEP ? 2 : 1
 
 /** All points, or half of them: each store has others. */
 function sampleOf(points: readonly KillPoint[], half: number): readonly KillPoint[] {

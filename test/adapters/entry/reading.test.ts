@@ -205,7 +205,7 @@ function parses(t: Test): number[] {
   count()
   const { parse } = JSON
   JSON.parse = (text, ...more) => {
-    if (text.length > 500_000 && text.includes('"filler"') && !text.includes('TASK_STATE')) rounds.push(round)
+    if (text.length > 500_000 && !text.includes('TASK_STATE')) rounds.push(round)
     return parse(text, ...more)
   }
   t.teardown(() => {
@@ -235,11 +235,7 @@ await t.test('one large message is parsed per round of the event loop, over all 
   )
   const rest = await ask(`${url}message:send`, { body: PARAMS, headers })
   t.equal(rest.status, 200, rest.text)
-  for (const socket of sockets) {
-    for (let i = 0; i < 2; i += 1) {
-      t.match(await socket.json(), { result: {} })
-    }
-  }
+  for (const socket of sockets) for (let i = 0; i < 2; i += 1) t.match(await socket.json(), { result: {} })
   t.equal(rounds.length, 6 + 3 + 1, 'each is parsed once')
   t.equal(new Set(rounds).size, rounds.length, `each in a round of its own: ${rounds.join()}`)
 })
