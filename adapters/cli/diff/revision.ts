@@ -12,10 +12,11 @@ const runFile = promisify(execFile)
 type Git = (folder: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Promise<string>
 
 /**
- * Checks out a revision of the repository of a file, with its submodules and the `node_modules` of today. The folder is
- * removed at the end. `use` gets the path of the file there, and the commit. The folder
- * has an index of its own and no entry in the repository, so that nothing can stay there. Rejects with CommandError
- * without git, outside a repository, and if the revision, the file or the commit of a submodule is not there.
+ * Checks out a revision of the repository of a file into a folder of its own, with its submodules and the
+ * `node_modules` of today. The folder is removed at the end. `use` gets the path of the file there, and the commit. The
+ * folder has an index of its own and no entry in the repository, so that nothing can stay there. Rejects with
+ * CommandError without git, outside a repository, and if the revision, the file or the commit of a submodule is not
+ * there.
  */
 export async function withRevision<Result>(
   file: string,
