@@ -106,7 +106,7 @@ ${EXIT_CODES}`
 }
 
 function helpOf({ summary, usage, details }: NamedCommand): string {
-  return `${usage}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${details}`
+  return `Usage: ${usage}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${details}`
 }
 
 function version(): string {

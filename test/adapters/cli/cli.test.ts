@@ -52,7 +52,7 @@ await t.test('help', async t => {
     await t.test(`taskchart ${argv.join(' ')} shows the usage and options of send`, async t => {
       const { code, stdout } = await run(argv)
       t.equal(code, 0)
-      t.match(stdout, /^taskchart send URL "text"[\s\S]*--reference ID/)
+      t.match(stdout, /^Usage: taskchart send URL "text"[\s\S]*--reference ID/)
     })
   }
 
@@ -65,7 +65,7 @@ await t.test('help', async t => {
         const { stdout } = await runCommand(['help', entry.name], { ...(screen && { screen }) })
         for (const line of stdout.split('\n')) t.ok(line.length <= Math.min(columns ?? 120, 120), line)
         const words = wordsOf(stdout)
-        t.strictSame(words.slice(0, wordsOf(usage).length), wordsOf(usage))
+        t.strictSame(words.slice(0, 1 + wordsOf(usage).length), ['Usage:', ...wordsOf(usage)])
         t.strictSame(words.slice(-wordsOf(details).length), wordsOf(details))
       }
     }
@@ -134,7 +134,7 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
       t.equal(code, 2)
       t.equal(stdout, '')
       t.match(stderr, message)
-      t.match(stderr, /\nUsage: taskchart .*\n$/)
+      t.match(stderr, /\nUsage: taskchart .*\n(?: {7}taskchart .*\n)*$/)
     })
   }
 })

@@ -844,7 +844,7 @@ await t.test('help lists every action, option and exit code', async t => {
     t.equal(code, 0)
     t.match(
       stdout,
-      /^taskchart tasks ls\|show\|export\|patches\|migrate\|cancel URL [\s\S]*--db FILE[\s\S]*--since TIME[\s\S]*Exit codes: 0/
+      /^Usage: taskchart tasks ls\|show\|export\|patches\|migrate\|cancel URL [\s\S]*--db FILE[\s\S]*--since TIME[\s\S]*Exit codes: 0/
     )
   }
   t.match((await runCommand([])).stdout, /\n {2}taskchart tasks +list, show/)
