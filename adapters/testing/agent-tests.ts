@@ -134,10 +134,12 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     driver =>
       `${driver}: ${fewer.length} of ${chosen.length} paths, which visit each configuration. To walk all of them: --complete, or complete: true`
   )
-  const unbargained =
-    hasMcp && chosenBargains.length > 0
-      ? [`not walked over MCP: the ${chosenBargains.length} paths of the negotiation. A host answers offers by forms`]
-      : []
+  const unbargained = drivers
+    .filter(driver => chosenBargains.length > 0 && isUnsure(DRIVERS[driver]))
+    .map(
+      driver =>
+        `not walked ${driver}: the ${chosenBargains.length} paths of the negotiation. A host cannot send a message again as the same one`
+    )
   const lacks = [...unwalked, ...ungenerated, ...left, ...unbargained]
   const walkPath = async (path: Path, driver: Driver, at: AtStep): Promise<void> => {
     const manner = DRIVERS[driver]
@@ -226,11 +228,16 @@ function pathTest(driver: Driver, name: string, walk: PathTest['walk'], steps: P
   return { driver, name, run: () => walk(() => {}), walk, steps }
 }
 
+/** Whether a client cannot know if a message arrived before its agent was killed: a call of a tool has no id. */
+function isUnsure(manner: Liveness | Manner): boolean {
+  return typeof manner !== 'string' && manner.reach === 'MCP' && manner.interlude !== 'none'
+}
+
 /** The tests of a negotiation: through a runtime, in memory. Its chart belongs to taskchart and has its own tests. */
 function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Driver): PathTest[] {
   const { negotiate } = agent
   const manner: Liveness | Manner = DRIVERS[driver]
-  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk || manner.reach === 'MCP') return []
+  if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk || isUnsure(manner)) return []
   return paths.map(path =>
     pathTest(
       driver,

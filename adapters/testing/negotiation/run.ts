@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { A2AError } from '../../../machines/protocol/errors.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { movePart, type Offer, offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
@@ -23,12 +23,6 @@ import {
 } from './model.ts'
 import type { BargainPath, BargainStep } from './plan.ts'
 
-/** The number of rests to wait for an expected event, also over a socket. */
-const PATIENCE = 20_000
-
-/** The number of rests to wait for an unexpected event. */
-const QUIET = 8
-
 /** Walks one path of a negotiation through a runtime. Rejects with PathError at the first unexpected step. */
 export async function walkBargain(
   agent: Agent,
@@ -51,7 +45,7 @@ export async function walkBargain(
       access
     )
   let caller = await open()
-  const run = new BargainRun(world, respondent, caller, () => arrived)
+  const run = new BargainRun(world, respondent, caller, () => arrived, access.reach !== 'in process')
   try {
     for (const [i, step] of steps.entries()) {
       at(i)
@@ -90,13 +84,15 @@ class BargainRun {
   readonly #respondent: Respondent
   readonly #client: Bargainer
   readonly #arrived: () => number
+  readonly #hasSocket: boolean
   /** The number of messages sent. */
   #sent = 0
 
-  /** `arrived`: the number of messages that reached the agent. */
-  constructor(world: World, respondent: Respondent, caller: TestClient, arrived: () => number) {
+  /** `arrived`: the number of messages that reached the agent. `hasSocket`: whether they come over a socket. */
+  constructor(world: World, respondent: Respondent, caller: TestClient, arrived: () => number, hasSocket: boolean) {
     this.#world = world
     this.#arrived = arrived
+    this.#hasSocket = hasSocket
     this.#respondent = respondent
     this.#client = new Bargainer(caller, world.clock.now())
   }
@@ -132,9 +128,7 @@ class BargainRun {
   }
 
   async #until(isSo: () => boolean): Promise<void> {
-    for (let times = 0; !(isSo() && this.#arrived() >= this.#sent) && times < PATIENCE; times += 1)
-      await this.#world.rest()
-    for (let times = 0; times < QUIET; times += 1) await this.#world.rest()
+    await this.#world.settle(() => isSo() && this.#arrived() >= this.#sent, this.#hasSocket)
   }
 }
 
@@ -227,7 +221,7 @@ class Bargainer {
     }
     caller?.send(message).then(
       answer => receive(this.#read(answer)),
-      (error: A2AError) => receive({ error: error.code })
+      (error: unknown) => receive(isA2AError(error) ? { error: error.code } : { failure: String(error) })
     )
   }
 

@@ -9,7 +9,7 @@ import { serve, type Served } from '../../serve/serve.ts'
 import { driverOf, SQLITE_PACKAGE } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
 import { TaskAnswers } from './mcp-answers.ts'
-import { mcpCaller } from './mcp-caller.ts'
+import { mcpCaller, recordAnswers } from './mcp-caller.ts'
 import type { TestClient } from './official-caller.ts'
 import type { DiskName, Interlude } from './world.ts'
 
@@ -103,9 +103,12 @@ export async function createTestClient(
   const settings = { ...runtime.settings, clock: withLongTimers(systemClock) }
   const inRealTime: ServedRuntime = { ...runtime, settings }
   if (reach === 'MCP') {
+    // The forms of offers expire at the agent's time.
+    const clock = { ...settings.clock, now: () => runtime.settings.clock.now() }
+    const recording = recordAnswers({ ...runtime, settings: { ...settings, clock } })
     // Its client polls, so no call of a tool has to wait.
-    const served = await serve(inRealTime, { port: 0, mcp: { waitMs: 0 } })
-    const caller = mcpCaller(runtime, inProcess(runtime), String(served.mcpUrl), answers)
+    const served = await serve(recording.runtime, { port: 0, mcp: { waitMs: 0 } })
+    const caller = mcpCaller(recording, inProcess(runtime), String(served.mcpUrl), answers)
     return { ...caller, close: () => served.close() }
   }
   const served = await serve(inRealTime, { port: 0 })

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Part, Task } from '../../../machines/protocol/objects.ts'
+import { isNegotiationPart, offerIn } from '../../../machines/protocol/negotiation.ts'
+import type { Part, SendMessageResponse, Task } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 
 /** An answer to `tasks/get`, as the wire has it. */
@@ -33,6 +34,15 @@ interface Block {
   readonly data?: string
   readonly uri?: string
   readonly resource?: { readonly text?: string; readonly blob?: string }
+}
+
+/** The result of a call of a tool, as the wire has it: contents, the handle of a task, or an offer as a form. */
+export interface WireCallResult {
+  readonly isError?: boolean
+  readonly content?: readonly Block[]
+  readonly taskId?: string
+  readonly inputRequests?: Readonly<Record<string, AnswerRequest>>
+  readonly requestState?: string
 }
 
 /** A rule that an answer breaks. */
@@ -113,6 +123,36 @@ export class TaskAnswers {
       return undefined
     return { what: 'an open question has to keep its key', wanted: before, found: key }
   }
+}
+
+/** The first thing that is wrong with the result of a call, compared with the answer of A2A to its message. */
+export function callDifference(result: WireCallResult, answer: SendMessageResponse): Difference | undefined {
+  const [wanted, found] = [callViewOf(answer), viewOfCall(result)]
+  const what = 'the result of a tool has to be the answer of A2A'
+  return isDeepStrictEqual(found, wanted) ? undefined : { what, wanted, found }
+}
+
+/** The id of the task in a result: a handle, or the last of its texts. */
+export function taskIdIn({ taskId, content = [] }: WireCallResult): string | undefined {
+  return taskId ?? /^taskId: (\S+)$/m.exec(content.at(-1)?.text ?? '')?.[1]
+}
+
+/** What a host sees of an answer: a task, an offer with its words, or a message. */
+function callViewOf(answer: SendMessageResponse): unknown {
+  if ('task' in answer) return { taskId: answer.task.id }
+  const { parts } = answer.message
+  const offer = offerIn(answer.message)
+  if (!offer) return { contents: contentsOf(parts, false) }
+  const words = wordsIn(parts.filter(part => !isNegotiationPart(part)))
+  return { offerId: offer.offerId, words: `${words}${words === '' ? '' : '\n'}Terms: ${JSON.stringify(offer.terms)}` }
+}
+
+function viewOfCall(result: WireCallResult): unknown {
+  const taskId = taskIdIn(result)
+  if (taskId !== undefined) return { taskId }
+  const [[offerId, asked] = []] = Object.entries(result.inputRequests ?? {})
+  if (asked) return { offerId, words: asked.params.message }
+  return { contents: (result.content ?? []).slice(0, -1).map(contentOf) }
 }
 
 /** The id of the message that asks, in the key of a question, which may have been asked again. */

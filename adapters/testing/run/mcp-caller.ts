@@ -1,12 +1,29 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Message, Part, Task } from '../../../machines/protocol/objects.ts'
+import {
+  isNegotiationPart,
+  moveIn,
+  type NegotiationMove,
+  type Offer,
+  offerIn
+} from '../../../machines/protocol/negotiation.ts'
+import type { Message, Part, SendMessageResponse, Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
-import { ANSWER_SCHEMA, NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { ANSWER_SCHEMA } from '../../../machines/protocol/uris.ts'
 import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { elicitedForm } from '../../mcp/form.ts'
+import { offerForm } from '../../mcp/offers.ts'
 import { FOLLOW_UP, MCP_METADATA, readToolArguments, skillTools, type SkillTool } from '../../mcp/tools.ts'
-import { attemptIn, baseOf, type WireTaskAnswer, type TaskAnswers } from './mcp-answers.ts'
+import {
+  attemptIn,
+  baseOf,
+  callDifference,
+  taskIdIn,
+  type TaskAnswers,
+  type WireCallResult,
+  type WireTaskAnswer
+} from './mcp-answers.ts'
 import type { TestClient } from './official-caller.ts'
 
 type Values = Readonly<Record<string, unknown>>
@@ -27,20 +44,52 @@ const META = {
 /** So often a path answers a question by its form. The fifth refused answer would cancel the task. */
 const MOST_ATTEMPTS = 3
 
+/** A runtime that records its answers to messages, in the order of the messages. */
+export interface RecordingRuntime {
+  readonly runtime: ServedRuntime
+  readonly sent: readonly Promise<SendMessageResponse>[]
+}
+
+/** A runtime that records its answers. */
+export function recordAnswers(runtime: ServedRuntime): RecordingRuntime {
+  const sent: Promise<SendMessageResponse>[] = []
+  const sendMessage: ServedRuntime['sendMessage'] = (params, call) => {
+    const answer = runtime.sendMessage(params, call)
+    sent.push(answer)
+    return answer
+  }
+  return { runtime: { ...runtime, sendMessage }, sent }
+}
+
+/** A response of JSON-RPC. */
+interface WireResponse {
+  readonly result?: Values
+  readonly error?: Error
+}
+
+/** A call whose user has a form with an offer. */
+interface OfferRound {
+  /** The parameters of the next round, without the user's response. */
+  readonly params: Values
+  readonly offer: Offer
+}
+
 /**
- * A host of MCP at a URL, whose tasks are those of a runtime. Messages that a host cannot send, such as files, go to
- * the runtime over A2A. `answers`: the answers so far about the task.
+ * A host of MCP at the URL of a runtime. Messages that a host cannot send, such as files, go to the runtime over A2A.
+ * `answers`: the answers so far about the task.
  */
 export function mcpCaller(
-  runtime: ServedRuntime,
+  { runtime, sent }: RecordingRuntime,
   overA2A: TestClient,
   url: string,
   answers: TaskAnswers
 ): Omit<TestClient, 'close'> {
-  const tools = skillTools(runtime.agentCard([]))
+  const card = runtime.agentCard([])
+  const tools = skillTools(card)
   let requests = 0
+  let round: OfferRound | undefined
 
-  const request = async (method: string, params: Values): Promise<Values> => {
+  const post = async (method: string, params: Values): Promise<WireResponse> => {
     const response = await fetch(url, {
       method: 'POST',
       headers: {
@@ -52,9 +101,19 @@ export function mcpCaller(
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: (requests += 1), method, params: { ...params, _meta: META } })
     })
-    const { result, error } = (await response.json()) as { readonly result?: Values; readonly error?: Error }
+    return (await response.json()) as WireResponse
+  }
+
+  const request = async (method: string, params: Values): Promise<Values> => {
+    const { result, error } = await post(method, params)
     if (!result) throw new Error(`${method} fails: ${String(error?.message)}`)
     return result
+  }
+
+  /** The result of a call of a tool. An error of the request is one, too. */
+  const callTool = async (params: Values): Promise<WireCallResult> => {
+    const { result, error } = await post('tools/call', params)
+    return result ?? { isError: true, content: [{ type: 'text', text: String(error?.message) }] }
   }
 
   const read = async (taskId: string) => (await request('tasks/get', { taskId })) as unknown as WireTaskAnswer
@@ -69,14 +128,37 @@ export function mcpCaller(
   const respond = (taskId: string, key: string, content: Values) =>
     acknowledged('tasks/update', { taskId, inputResponses: { [key]: { action: 'accept', content } } })
 
-  const open = async (message: Message) => {
+  /** The response of the user to the form of an offer that has not expired; `undefined` if the message is none. */
+  const decisionIn = (message: Message): Values | undefined => {
+    if (!round || Date.parse(round.offer.expiresAt) <= runtime.settings.clock.now()) return undefined
+    const { params, offer } = round
+    const content = decisionContent(message, offer, card)
+    return content && { ...params, inputResponses: { [offer.offerId]: { action: 'accept', content } } }
+  }
+
+  /** A message before there is a task: the response to an offer, or else a call of a tool. */
+  const open = async (message: Message): Promise<SendMessageResponse> => {
     const tool = toolFor(tools, message)
     const given = tool && argumentsFor(tool, message)
-    if (!given) return overA2A.send(message)
-    const result = await request('tools/call', { name: tool.listed.name, arguments: given })
-    const taskId = typeof result['taskId'] === 'string' ? result['taskId'] : taskIdIn(result)
-    if (taskId === undefined) return { message: { ...message, parts: [{ text: textsIn(result).join('\n') }] } }
-    return { task: await overA2A.task(taskId) }
+    const decision = decisionIn(message)
+    const params = decision ?? (given && { name: tool.listed.name, arguments: given })
+    if (!params) return overA2A.send(message)
+    // A form is answered once.
+    if (decision) round = undefined
+    const before = sent.length
+    const result = await callTool(params)
+    const arrived = sent[before]
+    const words = textsIn(result).join('\n')
+    if (!arrived) throw new Error(`The call of a tool sends no message: ${words}`)
+    const answer = await arrived.catch((refusal: unknown) => {
+      throw result.isError ? refusal : new Error(`A message that A2A refuses has to be refused: ${words}`)
+    })
+    const difference = callDifference(result, answer)
+    if (difference) throw new Error(`${difference.what}: ${JSON.stringify(difference)}`)
+    if ('task' in answer) return { task: await overA2A.task(answer.task.id) }
+    const offer = offerIn(answer.message)
+    if (offer) round = { params: { ...params, requestState: result.requestState }, offer }
+    return answer
   }
 
   /** A message to a task: the response to its question, or else a call of the follow-up tool. */
@@ -101,8 +183,8 @@ export function mcpCaller(
       await overA2A.send(message)
       return undefined
     }
-    const result = await request('tools/call', { name: FOLLOW_UP, arguments: { taskId, ...given } })
-    return result['isError'] === true && taskIdIn(result) === undefined ? textsIn(result).join('\n') : undefined
+    const result: WireCallResult = await request('tools/call', { name: FOLLOW_UP, arguments: { taskId, ...given } })
+    return result.isError === true && taskIdIn(result) === undefined ? textsIn(result).join('\n') : undefined
   }
 
   return {
@@ -136,23 +218,38 @@ function toolFor(tools: readonly SkillTool[], { metadata }: Message): SkillTool 
 function argumentsFor(tool: SkillTool, message: Message): Values | undefined {
   const { messageId: _, role: __, parts, contextId, metadata = {}, ...more } = message
   if (Object.keys(more).length > 0 || Object.keys(metadata).some(name => name !== MCP_METADATA)) return undefined
-  const moves = parts.flatMap(part => termsIn(part) ?? [])
-  const words = parts.filter(part => termsIn(part) === undefined)
+  const { value: move, violations } = moveIn(message) ?? {}
+  if (violations) return undefined
+  const words = parts.filter(part => !isNegotiationPart(part))
   const [first, second] = words
   const given: unknown[] = [{ message: textIn(first), data: dataIn(second) }, dataIn(first), { input: dataIn(first) }]
+  const negotiation = move && moveArgument(move)
   return given
-    .flatMap(values => (isObject(values) ? [{ ...values, contextId, negotiation: moves[0] }] : []))
+    .flatMap(values => (isObject(values) ? [{ ...values, contextId, negotiation }] : []))
     .find(values => {
       const read = readToolArguments(tool, values)
       return 'parts' in read && isDeepStrictEqual(read.parts, words)
     })
 }
 
-/** The terms that a part proposes, as an argument of a tool. */
-function termsIn(part: Part): Values | undefined {
-  const data = dataIn(part)
-  const move = isObject(data) ? data[NEGOTIATION_EXTENSION] : undefined
-  return isObject(move) && isObject(move['propose']) ? { propose: move['propose']['terms'] } : undefined
+/** A move as an argument of a tool. */
+function moveArgument(move: NegotiationMove): Values {
+  if ('propose' in move) return { propose: move.propose.terms }
+  return 'accept' in move ? { accept: move.accept.offerId } : { decline: move.decline.offerId }
+}
+
+/** The content of the form of an offer that becomes the move of a message; `undefined` if none does. */
+function decisionContent(message: Message, offer: Offer, card: AgentCard): Values | undefined {
+  const { value: move } = moveIn(message) ?? {}
+  if (!move || message.parts.length > 1) return undefined
+  const [decision] = Object.keys(move)
+  const terms = 'propose' in move ? move.propose.terms : {}
+  const { moveOf } = offerForm(offer, card, { plain: false })
+  const contents: Values[] = [
+    { decision, ...terms },
+    { decision, terms: JSON.stringify(terms) }
+  ]
+  return contents.find(content => isDeepStrictEqual(moveOf(content).value, move))
 }
 
 /**
@@ -204,11 +301,6 @@ function dataIn(part: Part | undefined): unknown {
   return part && 'data' in part ? part.data : undefined
 }
 
-function textsIn({ content }: Values): string[] {
-  return (content as readonly { readonly text?: string }[]).map(({ text = '' }) => text)
-}
-
-/** The id of the task in the last text of a result. */
-function taskIdIn(result: Values): string | undefined {
-  return /^taskId: (\S+)$/m.exec(textsIn(result).slice(-1).join())?.[1]
+function textsIn({ content = [] }: WireCallResult): string[] {
+  return content.map(({ text = '' }) => text)
 }

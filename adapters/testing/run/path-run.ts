@@ -59,7 +59,7 @@ class PathRun {
     this.#caller = caller
     this.#follower = new Follower(
       id => this.#isOwn(id),
-      () => world.rest()
+      isSo => world.settle(isSo, access.reach !== 'in process')
     )
   }
 
@@ -182,27 +182,21 @@ function summaryOfUpdates(updates: readonly ComparedEvent[], messages: number) {
   }
 }
 
-/** The number of rests to wait for an expected event, also over a socket. */
-const PATIENCE = 20_000
-
-/** The number of rests to wait for an unexpected event. */
-const QUIET = 8
-
 /** Follows the events of a task across restarts of its process: each arrives once, in order. */
 class Follower {
   /** The events so far. */
   readonly updates: ComparedEvent[] = []
   readonly #isOwn: (artifactId: string) => boolean
-  readonly #rest: () => Promise<void>
+  readonly #settle: (isSo: () => boolean) => Promise<void>
   #stop = new AbortController()
   #reading: Promise<void> = Promise.resolve()
   /** The generation of the last event. */
   #generation = 0
 
-  /** `isOwn`: whether the author chose an artifact's id. `rest` lets pending work run once. */
-  constructor(isOwn: (artifactId: string) => boolean, rest: () => Promise<void>) {
+  /** `isOwn`: whether the author chose an artifact's id. `settle`: that of the world. */
+  constructor(isOwn: (artifactId: string) => boolean, settle: (isSo: () => boolean) => Promise<void>) {
     this.#isOwn = isOwn
-    this.#rest = rest
+    this.#settle = settle
   }
 
   /** Continues with a stream of events after a generation. */
@@ -219,8 +213,7 @@ class Follower {
 
   /** Waits for so many events, and then briefly for unexpected ones. */
   async settle(count: number): Promise<void> {
-    for (let times = 0; this.updates.length < count && times < PATIENCE; times += 1) await this.#rest()
-    for (let times = 0; times < QUIET; times += 1) await this.#rest()
+    await this.#settle(() => this.updates.length >= count)
   }
 
   async #read(events: AsyncIterable<StreamResponse>): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { movePart } from '../../../machines/protocol/negotiation.ts'
 import type { Message } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
@@ -105,6 +105,17 @@ export class World {
     return this.#disk.rest()
   }
 
+  /** Waits until something is so, or could be by now, and then briefly for what is not expected. */
+  async settle(isSo: () => boolean, hasSocket: boolean): Promise<void> {
+    const patience = PATIENCE + (hasSocket ? SOCKET_PATIENCE_MS : 0)
+    for (let times = 0; !isSo() && times < patience; times += 1) {
+      // The threads that serve a socket may have to wait on a busy machine.
+      if (times >= PATIENCE) await setTimeout(1)
+      await this.rest()
+    }
+    for (let times = 0; times < QUIET; times += 1) await this.rest()
+  }
+
   async close(): Promise<void> {
     await ended(this.#runtime, this.clock)
     await this.#disk.discard()
@@ -126,6 +137,15 @@ export class World {
 
 /** The number of rests for a process to start. */
 const REST = 8
+
+/** The number of rests to wait for an expected event. */
+const PATIENCE = 20_000
+
+/** The milliseconds to wait for it after that, if it comes over a socket. */
+const SOCKET_PATIENCE_MS = 3_000
+
+/** The number of rests to wait for an unexpected event. */
+const QUIET = 8
 
 /** The input of the work for this opening; `undefined` if it opens no task. */
 export async function inputFor(agent: Agent, opening: OpeningCase): Promise<WorkInput | undefined> {

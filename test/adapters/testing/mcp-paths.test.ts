@@ -5,13 +5,15 @@ import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { assign } from 'xstate'
 import { testAgent } from '../../../adapters/testing/index.ts'
-import { TaskAnswers, type WireTaskAnswer } from '../../../adapters/testing/run/mcp-answers.ts'
+import { callDifference, TaskAnswers, type WireTaskAnswer } from '../../../adapters/testing/run/mcp-answers.ts'
 import { mcpCaller } from '../../../adapters/testing/run/mcp-caller.ts'
 import { walk } from '../../../adapters/testing/run/path-run.ts'
 import { StubActors } from '../../../adapters/testing/run/stub-actors.ts'
 import { planFor, type Path } from '../../../adapters/testing/plan/plan.ts'
 import type { TestClient } from '../../../adapters/testing/run/official-caller.ts'
-import type { Task } from '../../../machines/protocol/objects.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
+import { offerPart } from '../../../machines/protocol/negotiation.ts'
+import type { Part, SendMessageResponse, Task } from '../../../machines/protocol/objects.ts'
 import {
   dataOf,
   defineAgent,
@@ -282,6 +284,25 @@ await t.test('an answer to tasks/get has to be the task of A2A', async t => {
   )
 })
 
+await t.test('the result of a tool has to be the answer of A2A', async t => {
+  const said = (parts: Part[]): SendMessageResponse => ({ message: { messageId: 'm', role: 'ROLE_AGENT', parts } })
+  const picture = { raw: 'cG5n', mediaType: 'image/png' }
+  const hello = said([{ text: 'Hel' }, { text: 'lo!' }, picture])
+  const ids = { type: 'text', text: 'contextId: c' }
+  const content = [{ type: 'text', text: 'Hello!' }, { type: 'image', data: 'cG5n' }, ids]
+  t.equal(callDifference({ content }, hello), undefined)
+  t.match(callDifference({ content: [content[0], ids] as never }, hello), { found: { contents: ['Hello!'] } })
+  t.match(callDifference({ taskId: 'task' }, hello), { wanted: { contents: ['Hello!', 'cG5n'] } })
+  const part = offerPart({ offerId: 'o', round: 1, terms: { euros: 5 }, expiresAt: '2026-01-01T00:00:00.000Z' })
+  const form = (message: string) => ({
+    inputRequests: { o: { method: 'elicitation/create', params: { mode: 'form', message } } }
+  })
+  t.equal(callDifference(form('Terms: {"euros":5}'), said([part])), undefined)
+  t.equal(callDifference(form('Deal?\nTerms: {"euros":5}'), said([{ text: 'Deal?' }, part])), undefined)
+  t.match(callDifference(form('Terms: {"euros":6}'), said([part])), { found: { words: 'Terms: {"euros":6}' } })
+  t.match(callDifference({}, said([part])), { found: { contents: [] } }, 'an offer has to be a form')
+})
+
 await t.test('the answers to tasks/get go on from each other', async t => {
   const question = task('TASK_STATE_INPUT_REQUIRED')
   const answers = new TaskAnswers()
@@ -300,18 +321,40 @@ await t.test('the answers to tasks/get go on from each other', async t => {
   })
 })
 
-/** A server whose answers a test gives, in their order, and a client of it whose agent over A2A is another one. */
-async function scripted(t: Test, results: readonly unknown[], overA2A: Partial<TestClient>) {
+/**
+ * A server whose answers a test gives, in their order, and a client of it whose agent over A2A is another one.
+ * `answers`: those of the agent to the messages of the first calls.
+ */
+async function scripted(
+  t: Test,
+  results: readonly unknown[],
+  overA2A: Partial<TestClient>,
+  answers: readonly (SendMessageResponse | A2AError)[] = []
+) {
   const left = [...results]
+  const sent: Promise<SendMessageResponse>[] = []
   const server = createServer((request, response) => {
-    request.resume().on('end', () => response.end(JSON.stringify(left.shift())))
+    request.resume().on('end', () => {
+      const answer = answers[sent.length]
+      if (answer) {
+        const arrived = answer instanceof A2AError ? Promise.reject(answer) : Promise.resolve(answer)
+        arrived.catch(() => {})
+        sent.push(arrived)
+      }
+      response.end(JSON.stringify(left.shift()))
+    })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { runtime } = start(t, { work: () => {} })
   const { port } = server.address() as AddressInfo
   const client = { task: async () => task('TASK_STATE_INPUT_REQUIRED'), ...overA2A } as TestClient
-  return mcpCaller(servedRuntime(runtime, 'test'), client, `http://127.0.0.1:${port}/mcp`, new TaskAnswers())
+  return mcpCaller(
+    { runtime: servedRuntime(runtime, 'test'), sent },
+    client,
+    `http://127.0.0.1:${port}/mcp`,
+    new TaskAnswers()
+  )
 }
 
 const complete = { result: { resultType: 'complete' } }
@@ -324,8 +367,15 @@ const message = (taskId?: string) => ({
 })
 
 await t.test('what a server does beside the extension is an error of the step', async t => {
-  const failing = await scripted(t, [{ error: { code: -32603, message: 'broken' } }], {})
-  await t.rejects(failing.send(message()), { message: 'tools/call fails: broken' })
+  const broken = { error: { code: -32603, message: 'broken' } }
+  const silent = await scripted(t, [broken], {})
+  await t.rejects(silent.send(message()), { message: 'The call of a tool sends no message: broken' })
+  const refusing = await scripted(t, [broken], {}, [new A2AError('Overloaded', 'broken')])
+  await t.rejects(refusing.send(message()), { code: 'Overloaded' })
+  const careless = await scripted(t, [says('Done.')], {}, [new A2AError('InvalidParams', 'No.')])
+  await t.rejects(careless.send(message()), { message: 'A message that A2A refuses has to be refused: Done.' })
+  const failing = await scripted(t, [broken], {})
+  await t.rejects(failing.cancel('task'), { message: 'tasks/cancel fails: broken' })
   const talking = await scripted(t, [{ result: { resultType: 'complete', status: 'cancelled' } }], {})
   await t.rejects(talking.cancel('task'), {
     message: /^tasks\/cancel has to acknowledge, not to answer \{"resultType"/
@@ -338,9 +388,9 @@ await t.test('what a server does beside the extension is an error of the step', 
   const accepting = { send: async () => ({ task: task('TASK_STATE_WORKING') }) }
   const strict = await scripted(t, [{ result: { ...fields, status: 'working' } }, says('No.', true)], accepting)
   await t.rejects(strict.send(message('task')), { message: 'Over MCP it is refused: No.' })
-  const quick = await scripted(t, [says('A coffee.\ntaskId: task\nstate: completed')], {})
+  const ended = { task: task('TASK_STATE_COMPLETED') }
+  const quick = await scripted(t, [says('A coffee.\ntaskId: task\nstate: completed')], {}, [ended])
   t.match(await quick.send(message()), { task: { id: 'task' } }, 'the task may have ended by then')
-  const content = [{ type: 'image' }, { type: 'text', text: 'Hello!' }]
-  const answering = await scripted(t, [{ result: { content } }], {})
-  t.match(await answering.send(message()), { message: { parts: [{ text: '\nHello!' }] } })
+  const other = await scripted(t, [says('A coffee.\ntaskId: other')], {}, [ended])
+  await t.rejects(other.send(message()), { message: /^the result of a tool has to be the answer of A2A: .*"other"/ })
 })

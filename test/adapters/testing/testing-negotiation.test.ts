@@ -71,6 +71,26 @@ await t.test('a negotiation is walked along all paths: offers, deals, refusals, 
   })
 })
 
+await t.test('a negotiation is walked over MCP: forms of offers, moves as arguments, refusals', async t => {
+  await testAgent(someWalks(t), gardener, { cases, only: 'negotiating', drivers: ['over MCP'] })
+  const offered = 'the client says "words", then respond answers "an offer", then'
+  for (const only of [
+    `${offered} the client accepts the offer`,
+    `${offered} the client declines the offer`,
+    `${offered} the client proposes "much", then respond answers "a reply", then the client proposes "little"`,
+    `${offered} 3600000 ms pass, then the client accepts the offer`,
+    'the client says "words", then respond answers "rejected"',
+    'the client says "words", then the client says "words", then the client says "words"'
+  ])
+    await testAgent(t, gardener, { cases, only: `negotiating: ${only}`, drivers: ['over MCP'] })
+  const anything = negotiation({ terms: z.record(z.string(), z.number()), respond: () => declined('no') })
+  await testAgent(t, defineAgent({ card, negotiate: anything, work: async () => {} }), {
+    cases: { terms: { many: { a: 60, b: 2 } } },
+    only: `negotiating: ${offered} the client proposes "many"`,
+    drivers: ['over MCP']
+  })
+})
+
 await t.test('its paths have unique sentences, and cover every kind of answer', async t => {
   const { bargains } = await planFor(gardener, { cases })
   const names = bargains.map(({ name }) => name)
@@ -181,6 +201,17 @@ await t.test('an agent that deviates from its negotiation chart is detected at t
     found: { answers: [{ answer: { task: { euros: 60 } } }] }
   })
   t.equal(describeBargainMove({ type: 'time', delayMs: 5 }), '5 ms pass')
+  const silent = {
+    ...path,
+    steps: path.steps
+      .slice(0, 1)
+      .map(step => ({ ...step, asks: true, heard: path.steps.flatMap(({ heard }) => heard) }))
+  }
+  t.match(
+    await rejection(walkBargain(gardener, gardener.negotiate, silent, DRIVERS['over WebSocket'])),
+    { name: 'PathError', found: { answers: [] } },
+    'what does not come over a socket is waited for, not for ever'
+  )
 })
 
 await t.test('only paths with a given text are walked, and the others are not reported', async t => {

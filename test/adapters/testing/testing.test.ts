@@ -12,7 +12,7 @@ import { type PathKind, guardBorders } from '../../../adapters/testing/plan/case
 import { payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
 import { madeCases } from '../../../adapters/testing/plan/made-cases.ts'
 import { walkChart } from '../../../adapters/testing/run/chart-run.ts'
-import { allDrivers, availableDrivers } from '../../../adapters/testing/run/drivers.ts'
+import { allDrivers, availableDrivers, type Driver } from '../../../adapters/testing/run/drivers.ts'
 import { walk } from '../../../adapters/testing/run/path-run.ts'
 import { ScriptedWork } from '../../../adapters/testing/run/scripted-work.ts'
 import { StubActors } from '../../../adapters/testing/run/stub-actors.ts'
@@ -322,8 +322,9 @@ await t.test('a plan without fast-check names it, and the line that installs it'
     'no values of the schemas were tried. To generate them: npm i -D fast-check'
   ])
   t.strictSame((await planFor(bargaining, given)).lacks, [])
-  const overMcp = await agentTests(bargaining, { ...given, drivers: ['over MCP'] })
-  t.match(overMcp.lacks, [/^not walked over MCP: the \d+ paths of the negotiation\./])
+  const drivers: Driver[] = ['over MCP', 'over MCP, killed before every step']
+  const overMcp = await agentTests(bargaining, { ...given, drivers })
+  t.match(overMcp.lacks, [/^not walked over MCP, killed before every step: the \d+ paths of the negotiation\./])
 })
 
 await t.test('a path that lacks a prerequisite is skipped and reported', async t => {
