@@ -215,7 +215,7 @@ export class ToolCalls {
 
   /** Sends the user's decision about an offer. */
   async #decide(
-    { contextId, offerId, terms, messageId }: Extract<RoundState, { readonly offerId: string }>,
+    { contextId, offerId, terms, messageId, expiresAt }: Extract<RoundState, { readonly offerId: string }>,
     request: ToolRequest,
     card: AgentCard,
     caller: McpCaller
@@ -236,6 +236,10 @@ export class ToolCalls {
     }
     const message: Message = { messageId, contextId, role: 'ROLE_USER', parts: [movePart(move)] }
     const answer = await this.#send(message, caller.call, [NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION])
+    if ('propose' in move && 'message' in answer && !openOfferIn(answer.message))
+      return messageResult(answer.message, [
+        `The offer before: offerId: ${offerId}, until ${expiresAt}. To accept it, if it stands, call this tool again with the contextId and negotiation: { "accept": offerId }.`
+      ])
     return this.#answerOf(answer, request, card, caller, false)
   }
 

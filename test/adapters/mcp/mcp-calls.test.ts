@@ -8,6 +8,7 @@ import {
   offer,
   progress,
   rejected,
+  reply,
   textOf,
   type WorkFunction
 } from '../../../runtime/index.ts'
@@ -382,6 +383,25 @@ await t.test('terms that are no JSON object are refused, and the offer stays ope
   const accepted = { action: 'accept', content: { decision: 'accept' } }
   await peer.call('coffee', undefined, round(offered, key, accepted))
   t.equal((await runtime.listTasks({})).totalSize, 1)
+})
+
+await t.test('after a counter-offer that is answered in words, the offer before can still be accepted', async t => {
+  const { as } = servedMcp(t, {
+    negotiate: negotiation({ terms, respond: ({ proposal }) => (proposal ? reply('Why?') : offer({ euros: 50 })) }),
+    work: () => {}
+  })
+  const peer = as({ form: true })
+  const offered = await peer.call('coffee')
+  const { key } = questionIn(offered)
+  const proposed = { action: 'accept', content: { decision: 'propose', euros: 30 } }
+  const replied = await peer.call('coffee', undefined, round(offered, key, proposed))
+  const [words, more = ''] = textsIn(replied)
+  t.equal(words, 'Why?')
+  const [, offerId] =
+    /^The offer before: offerId: (\S+), until 20\S+Z\. To accept it, if it stands, call/.exec(more) ?? []
+  const [, contextId] = /contextId: (\S+)$/.exec(more) ?? []
+  const accepted = await peer.call('coffee', { contextId, negotiation: { accept: offerId } })
+  t.match(textsIn(accepted), [/^taskId: /])
 })
 
 await t.test('a client that cannot ask gets the offer as the result, and answers by the tool', async t => {
