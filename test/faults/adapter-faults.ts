@@ -646,5 +646,11 @@ export const adapterFaults: readonly Fault[] = [
     file: 'adapters/mcp/mcp-server.ts',
     find: 'const response = question && responses[question.key]',
     replace: 'const response = question && Object.values(responses)[0]'
+  },
+  {
+    name: 'a user who declines an offer over MCP accepts it',
+    file: 'adapters/mcp/offers.ts',
+    find: `if (decided === 'accept')`,
+    replace: `if (decided !== 'propose')`
   }
 ]

@@ -24,7 +24,12 @@ export interface WireTaskAnswer {
 /** A question to the host's user. */
 interface AnswerRequest {
   readonly method: string
-  readonly params: { readonly mode: string; readonly message: string; readonly url?: string }
+  readonly params: {
+    readonly mode: string
+    readonly message: string
+    readonly url?: string
+    readonly requestedSchema?: { readonly properties: Readonly<Record<string, unknown>> }
+  }
 }
 
 /** A block of content of any type. */

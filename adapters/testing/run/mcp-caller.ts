@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import {
   isNegotiationPart,
@@ -13,7 +12,6 @@ import { isTerminal } from '../../../machines/protocol/states.ts'
 import { ANSWER_SCHEMA } from '../../../machines/protocol/uris.ts'
 import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import { elicitedForm } from '../../mcp/form.ts'
-import { offerForm } from '../../mcp/offers.ts'
 import { FOLLOW_UP, MCP_METADATA, readToolArguments, skillTools, type SkillTool } from '../../mcp/tools.ts'
 import {
   attemptIn,
@@ -72,6 +70,8 @@ interface OfferRound {
   /** The parameters of the next round, without the user's response. */
   readonly params: Values
   readonly offer: Offer
+  /** The fields of the form, by name. */
+  readonly fields: Values
 }
 
 /**
@@ -84,8 +84,7 @@ export function mcpCaller(
   url: string,
   answers: TaskAnswers
 ): Omit<TestClient, 'close'> {
-  const card = runtime.agentCard([])
-  const tools = skillTools(card)
+  const tools = skillTools(runtime.agentCard([]))
   let requests = 0
   let round: OfferRound | undefined
 
@@ -132,7 +131,7 @@ export function mcpCaller(
   const decisionIn = (message: Message): Values | undefined => {
     if (!round || Date.parse(round.offer.expiresAt) <= runtime.settings.clock.now()) return undefined
     const { params, offer } = round
-    const content = decisionContent(message, offer, card)
+    const content = decisionContent(message, round)
     return content && { ...params, inputResponses: { [offer.offerId]: { action: 'accept', content } } }
   }
 
@@ -157,7 +156,8 @@ export function mcpCaller(
     if (difference) throw new Error(`${difference.what}: ${JSON.stringify(difference)}`)
     if ('task' in answer) return { task: await overA2A.task(answer.task.id) }
     const offer = offerIn(answer.message)
-    if (offer) round = { params: { ...params, requestState: result.requestState }, offer }
+    const fields = offer && result.inputRequests?.[offer.offerId]?.params.requestedSchema?.properties
+    if (fields) round = { params: { ...params, requestState: result.requestState }, offer, fields }
     return answer
   }
 
@@ -238,18 +238,22 @@ function moveArgument(move: NegotiationMove): Values {
   return 'accept' in move ? { accept: move.accept.offerId } : { decline: move.decline.offerId }
 }
 
-/** The content of the form of an offer that becomes the move of a message; `undefined` if none does. */
-function decisionContent(message: Message, offer: Offer, card: AgentCard): Values | undefined {
+/**
+ * The content of the form of an offer that says the move of a message. `undefined` if the form cannot: a term that is
+ * left out would stay as it was offered.
+ */
+function decisionContent(message: Message, { offer, fields }: OfferRound): Values | undefined {
   const { value: move } = moveIn(message) ?? {}
-  if (!move || message.parts.length > 1) return undefined
-  const [decision] = Object.keys(move)
-  const terms = 'propose' in move ? move.propose.terms : {}
-  const { moveOf } = offerForm(offer, card, { plain: false })
-  const contents: Values[] = [
-    { decision, ...terms },
-    { decision, terms: JSON.stringify(terms) }
-  ]
-  return contents.find(content => isDeepStrictEqual(moveOf(content).value, move))
+  if (!move) return undefined
+  if ('propose' in move) {
+    const { terms } = move.propose
+    if (Object.keys({ ...offer.terms, ...terms }).some(name => (terms[name] ?? null) === null)) return undefined
+    const shown = Object.entries(terms).map(([name, value]) => [name, fieldValue(fields[name], value)])
+    if (shown.every(([name]) => String(name) in fields)) return { decision: 'propose', ...Object.fromEntries(shown) }
+    return 'terms' in fields ? { decision: 'propose', terms: JSON.stringify(terms) } : undefined
+  }
+  const [decision, { offerId }] = 'accept' in move ? ['accept', move.accept] : ['decline', move.decline]
+  return offerId === offer.offerId ? { decision } : undefined
 }
 
 /**
@@ -263,10 +267,7 @@ function contentFor(message: Message, { status }: Task): Values | undefined {
     return 'text' in part && part.text !== '' ? { answer: part.text } : undefined
   const { schema, partOf } = elicitedForm(status.message?.metadata?.[ANSWER_SCHEMA])
   const value = textIn(part) ?? dataIn(part)
-  const shown = (name: string, each: unknown) => {
-    const isText = schema.properties[name]?.type === 'string'
-    return isText && typeof each !== 'string' ? JSON.stringify(each) : each
-  }
+  const shown = (name: string, each: unknown) => fieldValue(schema.properties[name], each)
   const fields = isObject(value)
     ? Object.fromEntries(
         Object.entries(value).flatMap(([name, each]) => (each === null ? [] : [[name, shown(name, each)]]))
@@ -276,6 +277,11 @@ function contentFor(message: Message, { status }: Task): Values | undefined {
     const given = partOf(content)
     return isDeepStrictEqual(given, part) || ('data' in given && given.data === textIn(part))
   })
+}
+
+/** A value in a field of a form: as JSON in a field of text. */
+function fieldValue(field: unknown, value: unknown): unknown {
+  return isObject(field) && field['type'] === 'string' && typeof value !== 'string' ? JSON.stringify(value) : value
 }
 
 /** The arguments of the follow-up tool that become the message; `undefined` if none do. */

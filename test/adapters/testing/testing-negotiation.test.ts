@@ -83,12 +83,20 @@ await t.test('a negotiation is walked over MCP: forms of offers, moves as argume
     'the client says "words", then the client says "words", then the client says "words"'
   ])
     await testAgent(t, gardener, { cases, only: `negotiating: ${only}`, drivers: ['over MCP'] })
-  const anything = negotiation({ terms: z.record(z.string(), z.number()), respond: () => declined('no') })
-  await testAgent(t, defineAgent({ card, negotiate: anything, work: async () => {} }), {
-    cases: { terms: { many: { a: 60, b: 2 } } },
-    only: `negotiating: ${offered} the client proposes "many"`,
-    drivers: ['over MCP']
-  })
+  // Terms that a form shows as JSON, and terms that it cannot show.
+  const kinds: z.ZodType<Record<string, unknown>>[] = [
+    z.record(z.string(), z.number().nullable()),
+    z.looseObject({ a: z.number() })
+  ]
+  for (const terms of kinds) {
+    const negotiate = negotiation({ terms, respond: () => declined('no') })
+    await testAgent(t, defineAgent({ card, negotiate, work: async () => {} }), {
+      cases: { terms: { some: { a: 60 }, more: { a: 6, b: 2 }, other: { a: 1, b: null } } },
+      only: `negotiating: ${offered} the client proposes`,
+      drivers: ['over MCP'],
+      kind: 'shortest'
+    })
+  }
 })
 
 await t.test('its paths have unique sentences, and cover every kind of answer', async t => {

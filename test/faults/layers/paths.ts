@@ -71,6 +71,15 @@ const some: [name: string, agent: Agent, options: AgentTestOptions][] = [
     chart,
     { cases, only: 'then the client says "yes", then the client cancels', drivers: ['over MCP'] }
   ],
+  [
+    'a negotiation over MCP',
+    bargainer,
+    {
+      cases: { terms: { some: { euros: 10 } } },
+      only: 'client says "words", then respond answers "an offer", then the client declines the offer',
+      drivers: ['over MCP']
+    }
+  ],
   ['a chart over JSON-RPC', chart, { cases, only: end, drivers: ['over JSON-RPC'] }],
   [
     'a chart with the official client',
