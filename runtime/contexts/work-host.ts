@@ -244,9 +244,9 @@ export class WorkHost implements ActorHost {
     if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself. Wait for another task.`)
     const { reads: store, subscriptions, limits } = this.#services
     const loads = this.#inputs.loadsOf(neededBy)
-    const waits = (isWaiting: boolean) =>
+    const noteWaiting = (isWaiting: boolean) =>
       this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
-    return awaitTask(taskId, { store, subscriptions, limits, scope: this.key, loads, signal, waits })
+    return awaitTask(taskId, { store, subscriptions, limits, scope: this.key, loads, signal, noteWaiting })
   }
 
   async readJournal(taskId: string): Promise<JournalRow[]> {

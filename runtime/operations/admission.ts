@@ -52,10 +52,10 @@ export interface Admitted<Params> {
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
   /**
-   * If the call is scheduled: notifies the scheduler that this call no longer reads from the store, but waits for
-   * something else.
+   * If the call is scheduled: gives up its place among the calls that read from the store. The call waits for something
+   * else from then on.
    */
-  readonly waits?: () => void
+  readonly releaseRead?: () => void
 }
 
 const ONLY_CURRENT: readonly NativeVersion[] = [PROTOCOL_VERSION]
@@ -297,9 +297,9 @@ export class Admission {
   ): Promise<T> {
     const { scheduler, schedulesAll } = this.#rules
     if (!schedulesAll && !call.connection) return this.#authorized(operation, call, admitted, run)
-    return scheduler.take(user, async waits => {
+    return scheduler.take(user, async releaseRead => {
       this.#checkGoesOn(call)
-      return this.#authorized(operation, call, { ...admitted, waits }, run)
+      return this.#authorized(operation, call, { ...admitted, releaseRead }, run)
     })
   }
 

@@ -26,7 +26,7 @@ export interface RouteOptions extends EventOptions {
   readonly details: RequestDetails | undefined
   readonly connection?: CallContext['connection']
   readonly signal: AbortSignal | undefined
-  readonly waits?: (() => void) | undefined
+  readonly releaseRead?: (() => void) | undefined
   /** In a cluster: the shard of a context that the message opens. */
   readonly shard?: number | undefined
 }
@@ -93,11 +93,11 @@ async function request(
   services: OperationServices,
   key: ContextKey,
   { message, taskId, arrived }: Request,
-  { send, webhook, extensions, details, trace, signal, connection, waits }: RouteOptions,
+  { send, webhook, extensions, details, trace, signal, connection, releaseRead }: RouteOptions,
   live: LiveContext = services.contexts.create(key, connection)
 ): Promise<MessageOutcome> {
   services.contexts.freeMemoryFor(live)
-  waits?.()
+  releaseRead?.()
   const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
   try {
     const contextRequest: ContextRequest = {
@@ -172,7 +172,7 @@ async function continueTask(
       contexts,
       key,
       async live => {
-        options.waits?.()
+        options.releaseRead?.()
         await live.replayed(taskId)
         await readQuestion(services, scope, stored, live.tasks)
         contexts.freeMemoryFor(live)

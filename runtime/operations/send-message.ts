@@ -39,12 +39,12 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
     tail,
     row: { generation, state }
   } = outcome
-  const waits = !configuration.returnImmediately
+  const untilPause = !configuration.returnImmediately
   try {
     // The task as far as it is known without a read: this message opened it, and it is small.
-    let seen = taskFromTurn(outcome, options, waits ? undefined : isWorking)
+    let seen = taskFromTurn(outcome, options, untilPause ? undefined : isWorking)
     let bytes = 0
-    if (waits && !isPause(state)) {
+    if (untilPause && !isPause(state)) {
       await tail
         .until(endsAnswer)
         .startAfter(generation)
@@ -58,7 +58,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
     // The task in memory is the answer only if it has ended, and no message can have reached it; else it may have moved
     // on.
     const known =
-      waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
+      untilPause && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
         ? undefined
         : seen
     const stored = known ? projectTask(known, options) : await whole(services, outcome, options, call.budget)
@@ -119,7 +119,7 @@ function routeOnce(
   shard: number | undefined
 ): Promise<MessageOutcome> {
   const { clock, limits, deduplicate } = services
-  const { params, scope, connection, conditions, key, isOnce, extensions, trace, signal, waits } = call
+  const { params, scope, connection, conditions, key, isOnce, extensions, trace, signal, releaseRead } = call
   const { message } = params
   const options = {
     ifGeneration: conditions.ifGenerationMatch,
@@ -129,7 +129,7 @@ function routeOnce(
     trace,
     connection,
     signal,
-    waits,
+    releaseRead,
     shard
   }
   if (key) return routeByKey(services, scope, message, key, options)

@@ -158,14 +158,14 @@ function whole(
 /** Waits until a task has passed a generation or has ended, for `limits.longPollMs` at most. */
 async function passed(
   services: OperationServices,
-  { params, scope, signal, waits }: Admitted<GetTaskRequest>,
+  { params, scope, signal, releaseRead }: Admitted<GetTaskRequest>,
   after: number
 ): Promise<void> {
   const tail = new TaskTail(services, scope, params.id, { signal }).untilNext()
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
     const { task, generation } = await readTaskOrThrow(services.store, scope, params.id)
-    waits?.()
+    releaseRead?.()
     if (generation <= after && !isTerminal(task.status.state)) await tail.startAfter(generation).drain()
     signal?.throwIfAborted()
   } finally {
