@@ -4,7 +4,6 @@ import type { Message, SendMessageRequest, SendMessageResponse } from '../../mac
 import { isPause, isReplyEnd, isTerminal } from '../../machines/protocol/states.ts'
 import type { Budget } from '../access/call-context.ts'
 import { requestDetailsOf } from '../authoring/work-arguments.ts'
-import { completedOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { EventOptions } from '../contexts/external-events.ts'
 import { deduplicationKeyOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
@@ -16,7 +15,15 @@ import {
   projectTask,
   type TaskRecord
 } from '../store/task-record.ts'
-import { eventBytes, LARGE_BYTES, type OpenedStream, readOptionsFor, toWireTask } from '../streams/task-stream.ts'
+import {
+  completedOrThrow,
+  eventBytes,
+  LARGE_BYTES,
+  type OpenedStream,
+  readOptionsFor,
+  readWholeOrThrow,
+  toWireTask
+} from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
 import { routeByKey, sendOnce } from './keyed-messages.ts'

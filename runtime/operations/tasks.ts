@@ -12,11 +12,11 @@ import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { NEXT_VERSION } from '../../machines/protocol/versions.ts'
 import { ANONYMOUS, type CallContext, type Budget, type NamedGeneration } from '../access/call-context.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
-import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
 import type { Erasure, ReadOptions, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
 import {
+  completedOrThrow,
   firstRead,
   loadWholeTask,
   LARGE_BYTES,
@@ -24,6 +24,8 @@ import {
   type OpenedStream,
   PIECE_BYTES,
   readOptionsFor,
+  readTaskOrThrow,
+  readWholeOrThrow,
   toWireTask
 } from '../streams/task-stream.ts'
 import { type TaskSubscriptions, TaskTail } from '../streams/task-tail.ts'
