@@ -2,7 +2,6 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Clock } from '../ports/clock.ts'
-import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import { SerialQueue } from '../primitives/event-loop.ts'
 import type { Scope } from '../store/rows.ts'
@@ -370,29 +369,5 @@ export class RejectedRequests {
     } catch (error) {
       throw isA2AError(error) ? this.answerTo(error, call, params) : error
     }
-  }
-}
-
-/** Connections of clients by name, so that the shares of anonymous callers are the same on other nodes. */
-export class ConnectionNames {
-  readonly #names = new WeakMap<object, string>()
-  readonly #named = new Map<string, WeakRef<object>>()
-  readonly #gone = new FinalizationRegistry<string>(this.#named.delete.bind(this.#named))
-
-  /** The name of a connection of this node. */
-  nameOf(connection: object): string {
-    const name = this.#names.get(connection) ?? randomIds()
-    this.#names.set(connection, name)
-    return name
-  }
-
-  /** The same object for each call over a connection of another node, as long as it is in use. */
-  named(name: string): object {
-    const known = this.#named.get(name)?.deref()
-    if (known) return known
-    const connection = { name }
-    this.#named.set(name, new WeakRef(connection))
-    this.#gone.register(connection, name)
-    return connection
   }
 }
