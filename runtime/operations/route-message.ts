@@ -101,7 +101,7 @@ async function request(
   const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
   try {
     const contextRequest: ContextRequest = {
-      callId: `${taskId}?`,
+      callId: callIdOf(taskId),
       taskId,
       message,
       extensions,
@@ -136,7 +136,7 @@ export function withdraw(
     contexts,
     key,
     async live => {
-      await live.receive({ callId: `${taskId}?`, taskId, message, isWithdrawal: true }, { send })
+      await live.receive({ callId: callIdOf(taskId), taskId, message, isWithdrawal: true }, { send })
       return taskId
     },
     connection
@@ -213,6 +213,11 @@ async function readQuestion(
     id,
     tasks.generationOf(id) === stored.generation ? stored : await readTaskOrThrow(store, scope, id)
   )
+}
+
+/** The id of a message's call, by the task that it may open. The actor of its negotiation has this id too. */
+function callIdOf(taskId: string): string {
+  return `${taskId}?`
 }
 
 function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {

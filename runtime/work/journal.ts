@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact } from '../../machines/protocol/objects.ts'
-import type { WorkWord as Word, WorkWord } from '../../machines/task-events.ts'
+import type { WorkWord } from '../../machines/task-events.ts'
 import { keptValue, checkWait } from '../authoring/checked-words.ts'
 import type { StepArguments } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
@@ -352,7 +352,7 @@ export class Steps {
   }
 }
 
-type Produced = Extract<Word, { type: 'work.produced' }>
+type Produced = Extract<WorkWord, { type: 'work.produced' }>
 type ArtifactUpdate = Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']
 type Kind = 'progress' | 'artifact' | 'question' | 'authorization' | 'sleep'
 
@@ -367,7 +367,7 @@ const KINDS = {
   'work.produced': 'artifact',
   'work.asked': 'question',
   'work.needsAuthorization': 'authorization'
-} as const satisfies Record<Word['type'], Kind>
+} as const satisfies Record<WorkWord['type'], Kind>
 
 /** Journal keys of sleeps and answers; keys of deadlines and steps are longer. */
 const ORDINAL = /^\d+$/
@@ -411,7 +411,7 @@ export class Replay {
   }
 
   /** The word to send; `undefined` if it was sent before. Throws InvalidAgentResponse for a word of another kind. */
-  word(ordinal: number, word: Word): Word | undefined {
+  word(ordinal: number, word: WorkWord): WorkWord | undefined {
     if (ordinal > this.#upTo) return word
     const recorded = this.#words.get(ordinal)
     const kind = KINDS[word.type]
@@ -454,7 +454,7 @@ export class Replay {
     return state === 'TASK_STATE_AUTH_REQUIRED' ? 'authorization' : 'progress'
   }
 
-  #artifact(ordinal: number, word: Produced, recorded: ArtifactUpdate): Word | undefined {
+  #artifact(ordinal: number, word: Produced, recorded: ArtifactUpdate): WorkWord | undefined {
     const { artifactId } = recorded.artifact
     const named = word.artifact.artifactId
     if (named !== undefined && named !== artifactId)
