@@ -350,7 +350,8 @@ export class WorkHost implements ActorHost {
    * `input` it is loaded; `details` save a read of the journal.
    */
   startWork(taskId: string, { input, details }: Partial<OpenedTask> = {}): void {
-    // The initial transition of a chart runs the author's code, so it waits for the commit.
+    // The actor of a function starts here, before the commit, and `function-work.ts` lets the author's code wait for
+    // it. The initial transition of a chart runs that code, so a chart starts after the commit.
     if (input && typeof this.#services.agent.work === 'function') return this.#begin(input)
     this.afterCommit({
       taskId,

@@ -299,11 +299,11 @@ export class WorkRun {
     try {
       const { taskId } = this.#log
       let journal: readonly JournalRow[] | undefined
-      const given =
-        input ??
-        (await this.#host.workInput(taskId, async () =>
-          detailsFromJournal((journal = await this.#host.readJournal(taskId)))
-        ))
+      const readDetails = async () => {
+        journal = await this.#host.readJournal(taskId)
+        return detailsFromJournal(journal)
+      }
+      const given = input ?? (await this.#host.workInput(taskId, readDetails))
       if (this.#isReplaying) {
         const events = await this.#host.readEvents(taskId)
         this.#chunks.note(events)
