@@ -170,15 +170,15 @@ export class Metering {
    */
   request(scope: Scope, { claims, bytes = 0 }: RejectedCall): boolean {
     const { tenant, principal } = scope
-    const isServed = this.#services.tenants.has(scope, claims)
+    const mayUseTenant = this.#services.tenants.has(scope, claims)
     const nowMs = this.#services.clock.now()
-    const tenancy = isServed ? this.#tenancyOf(tenant) : this.#shared
+    const tenancy = mayUseTenant ? this.#tenancyOf(tenant) : this.#shared
     const usage = tenancy.principals.get(principal, nowMs)
     usage.checkRequest(nowMs)
     tenancy.usage.checkRequest(nowMs)
     usage.countRequest(bytes, nowMs)
     tenancy.usage.countRequest(bytes, nowMs)
-    return isServed
+    return mayUseTenant
   }
 
   /**

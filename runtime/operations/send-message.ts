@@ -48,28 +48,29 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   } = outcome
   const untilPause = !configuration.returnImmediately
   try {
-    // The task as far as it is known without a read: this message opened it, and it is small.
-    let seen = taskFromTurn(outcome, options, untilPause ? undefined : isWorking)
+    // The task in memory, if this message opened it and it is small: its events change it.
+    let followed = taskFromTurn(outcome, options, untilPause ? undefined : isWorking)
     let bytes = 0
     if (untilPause && !isPause(state)) {
       await tail
         .until(endsAnswer)
         .startAfter(generation)
         .each(event => {
-          if (seen && (bytes += eventBytes(event)) <= LARGE_BYTES) applyEvent(seen, event)
-          else seen = undefined
+          if (followed && (bytes += eventBytes(event)) <= LARGE_BYTES) applyEvent(followed, event)
+          else followed = undefined
           return undefined
         })
       call.signal?.throwIfAborted()
     }
-    // The task in memory is the answer only if it has ended, and no message can have reached it; else it may have moved
-    // on.
-    const known =
-      untilPause && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
-        ? undefined
-        : seen
-    const stored = known ? projectTask(known, options) : await whole(services, outcome, options, call.budget)
-    return { task: toWireTask(stored, call) }
+    // After a wait the task in memory is the answer only if it has ended, and no message can have reached it; else it may
+    // have moved on.
+    const mayHaveMovedOn =
+      untilPause && followed && (!isTerminal(followed.status.state) || (services.takesMessages && tail.mayHaveMessages))
+    const answer =
+      followed && !mayHaveMovedOn
+        ? projectTask(followed, options)
+        : await readOutcome(services, outcome, options, call.budget)
+    return { task: toWireTask(answer, call) }
   } finally {
     tail.end()
   }
@@ -86,7 +87,7 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
   const { tail } = outcome
   try {
     const opened = taskFromTurn(outcome, options, isWorking)
-    const stored = opened ? projectTask(opened, options) : await whole(services, outcome, options, call.budget)
+    const stored = opened ? projectTask(opened, options) : await readOutcome(services, outcome, options, call.budget)
     call.onGeneration?.(stored.generation)
     tail.until(endsStream).startAfter(stored.generation)
     if (isReplyEnd(stored.task.status.state)) tail.end()
@@ -166,7 +167,8 @@ function isWorking(event: TaskEvent): boolean {
   return hasState(event, state => state === 'TASK_STATE_WORKING')
 }
 
-function whole(
+/** Reads the task that a message has reached. */
+function readOutcome(
   { store }: OperationServices,
   { key, row, continued }: RoutedMessage,
   options: ReadOptions,

@@ -11,7 +11,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'an operation whose capability is off is served',
     file: 'runtime/operations/admission.ts',
-    find: 'if (refusal) throw refusal()',
+    find: 'if (makeRefusal) throw makeRefusal()',
     replace: ''
   },
   {
@@ -230,8 +230,8 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'every caller may use every tenant',
     file: 'runtime/access/quotas.ts',
     unit: 'test/runtime/access/tenants.test.ts',
-    find: 'const isServed = this.#services.tenants.has(scope, claims)',
-    replace: 'const isServed = this.#services.tenants.has(scope, claims) || true'
+    find: 'const mayUseTenant = this.#services.tenants.has(scope, claims)',
+    replace: 'const mayUseTenant = this.#services.tenants.has(scope, claims) || true'
   },
   {
     name: 'the terms of a deal do not reach the work',
