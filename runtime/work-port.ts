@@ -2,6 +2,7 @@
  * What adapters use of agents' work beside the public words: the steps of a chart, its questions, its run and its
  * stored form, and the store in memory. Tests of charts, drawings, delegation and `taskchart diff` are made of it.
  */
+export { agentOfVersion } from './agent/earlier-versions.ts'
 export { namedArtifacts } from './authoring/words.ts'
 export { publishedSchema } from './authoring/input-schema.ts'
 export { toolsOf } from './authoring/work-arguments.ts'

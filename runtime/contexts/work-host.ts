@@ -4,7 +4,7 @@ import type { Message, Task } from '../../machines/protocol/objects.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import { failureReasonOf } from '../../machines/task.machine.ts'
 import type { Limits } from '../access/limits.ts'
-import type { EarlierVersion } from '../agent/earlier-versions.ts'
+import { agentOfVersion, type EarlierVersion } from '../agent/earlier-versions.ts'
 import type { ReadOpeningDetails, WorkInput } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import type { CommitPipeline, Effect } from '../commits/commit-pipeline.ts'
@@ -113,8 +113,7 @@ export class WorkHost implements ActorHost {
 
   /** The work that a task runs: the agent's, or an earlier version's. */
   workOf(taskId: string): Pick<EarlierVersion, 'input' | 'recovery'> {
-    const { agent } = this.#services
-    return agent.earlier?.[this.versionOf(taskId)] ?? agent
+    return agentOfVersion(this.#services.agent, this.versionOf(taskId))
   }
 
   wasRestored(taskId: string): boolean {
