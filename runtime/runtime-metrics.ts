@@ -5,7 +5,7 @@ import type { ContextRegistry } from './contexts/context-registry.ts'
 import type { RuntimeState } from './contexts/dependencies.ts'
 import type { Membership, NodeFigures } from './operations/cluster.ts'
 import type { Clock } from './ports/clock.ts'
-import type { StoreStatus } from './store/rows.ts'
+import { COUNTED_AT_ONCE, type StoreStatus } from './store/rows.ts'
 import type { Store } from './store/store.ts'
 import type { Counters, Metric, MetricDefinition, MetricSource, MetricValue } from './telemetry/counters.ts'
 import { busySeconds, type Delays, EventLoopDelay } from './telemetry/event-loop-delay.ts'
@@ -33,9 +33,6 @@ interface Readings extends MeasuredParts {
 }
 
 type OpenTasks = Record<TaskState, number>
-
-/** How many open tasks are counted in one read of the store. */
-const PORTION = 2000
 
 /** How long metrics wait for the store. */
 const COUNT_MS = 2000
@@ -202,7 +199,7 @@ export class RuntimeMetrics implements MetricSource {
     const counts = Object.fromEntries(OPEN.map(state => [state, 0])) as OpenTasks
     let after: string | undefined = ''
     while (after !== undefined) {
-      const page = await this.#parts.store.countStates(PORTION, after)
+      const page = await this.#parts.store.countStates(COUNTED_AT_ONCE, after)
       for (const state of OPEN) counts[state] += page.states[state] ?? 0
       after = page.next
     }
