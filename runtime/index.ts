@@ -75,10 +75,11 @@ export type { AgentCard, AgentInterface, AgentSkill } from '../machines/protocol
 export type {
   Artifact,
   ListTasksResponse,
+  Message,
+  Part,
+  RequestDetails,
   SendMessageResponse,
   StreamResponse,
   Task
 } from '../machines/protocol/objects.ts'
-export type { Message, Part } from '../machines/protocol/objects.ts'
-export type { RequestDetails } from '../machines/protocol/objects.ts'
 export type { TaskState } from '../machines/protocol/states.ts'

@@ -4,14 +4,12 @@ import { inTime } from './access/time-limit.ts'
 import type { ContextRegistry } from './contexts/context-registry.ts'
 import type { RuntimeState } from './contexts/dependencies.ts'
 import type { Membership, NodeFigures } from './operations/cluster.ts'
-import { type Clock, unrefTimer } from './ports/clock.ts'
-import type { Logger } from './ports/logger.ts'
-import type { StoreStatus } from './store/rows.ts'
+import type { Clock } from './ports/clock.ts'
+import { COUNTED_AT_ONCE, type StoreStatus } from './store/rows.ts'
 import type { Store } from './store/store.ts'
 import type { Counters, Metric, MetricDefinition, MetricSource, MetricValue } from './telemetry/counters.ts'
 import { busySeconds, type Delays, EventLoopDelay } from './telemetry/event-loop-delay.ts'
 import type { Webhooks } from './webhooks/webhooks.ts'
-import { TransitionCounter } from './xstate/transition-counter.ts'
 
 /** The parts of a runtime that its metrics are read from. */
 interface MeasuredParts {
@@ -35,9 +33,6 @@ interface Readings extends MeasuredParts {
 }
 
 type OpenTasks = Record<TaskState, number>
-
-/** How many open tasks are counted in one read of the store. */
-const PORTION = 2000
 
 /** How long metrics wait for the store. */
 const COUNT_MS = 2000
@@ -204,7 +199,7 @@ export class RuntimeMetrics implements MetricSource {
     const counts = Object.fromEntries(OPEN.map(state => [state, 0])) as OpenTasks
     let after: string | undefined = ''
     while (after !== undefined) {
-      const page = await this.#parts.store.countStates(PORTION, after)
+      const page = await this.#parts.store.countStates(COUNTED_AT_ONCE, after)
       for (const state of OPEN) counts[state] += page.states[state] ?? 0
       after = page.next
     }
@@ -290,54 +285,4 @@ export function healthOf({ state, store, clock }: HealthParts): Health {
   if (isStopped(store)) return { isReady: false, reason: 'store stopped' }
   if (Math.abs(clock.now() - state.refusedAtMs) < REFUSED_MS) return { isReady: false, reason: 'commits refused' }
   return { isReady: true }
-}
-
-/** The time from the first transition that is not stored to the commit that stores it. */
-const FLUSH_MS = 1000
-
-/** The services of a flush. */
-interface FlushServices {
-  readonly store: Store
-  readonly clock: Clock
-  readonly logger: Logger
-}
-
-/**
- * Counts transitions of charts in memory, and adds the counts to the store at most once a second, and on `close`. A
- * kill loses those of the last second, and so does a failed write. The timer does not keep the process alive.
- */
-export class CountWriter {
-  readonly counter: TransitionCounter
-  readonly #services: FlushServices
-  #timer: unknown
-  #writing: Promise<void> = Promise.resolve()
-
-  constructor(services: FlushServices) {
-    const { clock } = services
-    this.#services = services
-    this.counter = new TransitionCounter(
-      () => clock.now(),
-      () => {
-        this.#timer = unrefTimer(clock.setTimeout(() => void this.flush(), FLUSH_MS))
-      }
-    )
-  }
-
-  /** Stores all counts so far. Resolves when they are stored. */
-  flush(): Promise<void> {
-    const { store, clock, logger } = this.#services
-    clock.clearTimeout(this.#timer)
-    const counts = this.counter.take()
-    if (counts.length === 0) return this.#writing
-    const written = store
-      .countTransitions?.(counts, clock.now())
-      .catch((error: unknown) => logger.warn?.('counts of transitions could not be stored', { error }))
-    this.#writing = bothOf(this.#writing, written)
-    return this.#writing
-  }
-}
-
-async function bothOf(one: Promise<void>, other: Promise<void> | undefined): Promise<void> {
-  await one
-  await other
 }

@@ -7,13 +7,14 @@ import {
 } from './access/call-context.ts'
 import { CallScheduler } from './access/call-scheduler.ts'
 import { limitsWith } from './access/limits.ts'
-import { ConnectionNames, Metering } from './access/quotas.ts'
+import { Metering } from './access/quotas.ts'
 import { scopeOf, Tenants } from './access/tenants.ts'
 import { cardSecurityOf, extensionsOf } from './agent/agent-card.ts'
 import { capabilitiesOf, refusedOperations } from './agent/capabilities.ts'
 import { AgentCards } from './agent/signed-cards.ts'
 import { ContextRegistry } from './contexts/context-registry.ts'
 import { contextLogic } from './contexts/context.ts'
+import { countWriterOf } from './contexts/count-writer.ts'
 import { RuntimeState } from './contexts/dependencies.ts'
 import { EarlierTasks } from './contexts/earlier-tasks.ts'
 import { runtimeClosing } from './contexts/errors.ts'
@@ -23,6 +24,7 @@ import { RecoveryQueue } from './contexts/recovery-queue.ts'
 import { DefinitionWriter } from './definitions/definition-writer.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { Admission } from './operations/admission.ts'
+import { ConnectionNames } from './operations/cluster.ts'
 import { deliverAuthorization } from './operations/deliver.ts'
 import type { OperationServices } from './operations/dependencies.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
@@ -37,7 +39,7 @@ import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { PropertyWatch } from './property-watch.ts'
-import { healthOf, RuntimeMetrics, CountWriter } from './runtime-metrics.ts'
+import { healthOf, RuntimeMetrics } from './runtime-metrics.ts'
 import {
   checkRuntimeOptions,
   type Runtime,
@@ -122,8 +124,7 @@ export function createNode(options: NodeRuntimeOptions): Runtime {
   const recoveryQueue = new RecoveryQueue(clock)
   const reads = new RetryingReads(store, clock)
   const loads = new TaskLoads({ store: reads, limits, logger })
-  const countWriter =
-    store.countTransitions && typeof agent.work === 'object' ? new CountWriter({ store, clock, logger }) : undefined
+  const countWriter = countWriterOf(agent, { store, clock, logger })
   const earlierTasks =
     agent.earlier && store.countVersions
       ? new EarlierTasks({ agent, countVersions: store.countVersions.bind(store), clock, logger })

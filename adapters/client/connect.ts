@@ -157,12 +157,13 @@ export type { JsonValue } from '../../machines/protocol/codec/json.ts'
 export type { Offer } from '../../machines/protocol/negotiation.ts'
 export type {
   Artifact,
+  Message,
+  Part,
+  SendMessageRequest,
   TaskArtifactUpdateEvent,
   TaskStatus,
   TaskStatusUpdateEvent
 } from '../../machines/protocol/objects.ts'
-export type { Message, Part } from '../../machines/protocol/objects.ts'
-export type { SendMessageRequest } from '../../machines/protocol/objects.ts'
 export type { TaskState } from '../../machines/protocol/states.ts'
 export type { Conversation, ConversationView } from './state/conversation.ts'
 export type { Content, OpenQuestion, Watched } from './state/questions.ts'

@@ -110,11 +110,12 @@ export async function checkPermission(
   services: AuthorizationServices,
   request: AuthorizationRequest
 ): Promise<void> {
-  const answer = await dataOf(authorize, services, request)
+  const answer = await askAuthorize(authorize, services, request)
   if (answer !== true) throw forbidden(request.operation, answer)
 }
 
-async function dataOf(
+/** The answer of `authorize`; false if it fails. */
+async function askAuthorize(
   authorize: Authorize,
   { logger, clock, limits }: AuthorizationServices,
   request: AuthorizationRequest

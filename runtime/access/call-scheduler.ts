@@ -26,10 +26,10 @@ export class CallScheduler {
   }
 
   /**
-   * Runs a call when its user is scheduled. The call may call `waits` when it no longer reads from the store, but waits
-   * for something else.
+   * Runs a call when its user is scheduled. The call may call `releaseRead` when it no longer reads from the store, but
+   * waits for something else.
    */
-  take<T>(user: User, run: (waits: () => void) => Promise<T>): Promise<T> {
+  take<T>(user: User, run: (releaseRead: () => void) => Promise<T>): Promise<T> {
     const wait = this.#beginning.next(user)
     if (!wait) return this.#run(user, run)
     return wait.then(() => {
@@ -38,7 +38,7 @@ export class CallScheduler {
     })
   }
 
-  #run<T>(user: User, run: (waits: () => void) => Promise<T>): Promise<T> {
+  #run<T>(user: User, run: (releaseRead: () => void) => Promise<T>): Promise<T> {
     this.#counts.set(user, this.#active(user) + 1)
     let isOver = false
     const end = () => {

@@ -2,7 +2,6 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Clock } from '../ports/clock.ts'
-import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import { SerialQueue } from '../primitives/event-loop.ts'
 import type { Scope } from '../store/rows.ts'
@@ -124,8 +123,8 @@ interface Tenancy {
   readonly principals: TwoGenerationCache<QuotaUsage>
 }
 
-/** The quotas that a call counts against. */
-interface Users {
+/** The usage that a call adds to: of its principal, and of its tenant. */
+interface CallerUsage {
   readonly tenancy: Tenancy
   readonly usage: QuotaUsage
 }
@@ -156,7 +155,7 @@ export class Metering {
    */
   readonly #shared: Tenancy
   /** Tasks that are being opened. */
-  readonly #opening = new Map<string, Users>()
+  readonly #opening = new Map<string, CallerUsage>()
 
   constructor(services: MeteringServices) {
     const { tenants, limits } = services
@@ -171,15 +170,15 @@ export class Metering {
    */
   request(scope: Scope, { claims, bytes = 0 }: RejectedCall): boolean {
     const { tenant, principal } = scope
-    const isServed = this.#services.tenants.has(scope, claims)
+    const mayUseTenant = this.#services.tenants.has(scope, claims)
     const nowMs = this.#services.clock.now()
-    const tenancy = isServed ? this.#tenancyOf(tenant) : this.#shared
+    const tenancy = mayUseTenant ? this.#tenancyOf(tenant) : this.#shared
     const usage = tenancy.principals.get(principal, nowMs)
     usage.checkRequest(nowMs)
     tenancy.usage.checkRequest(nowMs)
     usage.countRequest(bytes, nowMs)
     tenancy.usage.countRequest(bytes, nowMs)
-    return isServed
+    return mayUseTenant
   }
 
   /**
@@ -200,7 +199,7 @@ export class Metering {
   /** Throws RateLimited while the quota of events is used up. */
   message(scope: Scope): void {
     const nowMs = this.#services.clock.now()
-    const { tenancy, usage } = this.#usersOf(scope, nowMs)
+    const { tenancy, usage } = this.#usageOf(scope, nowMs)
     usage.checkEvents(nowMs)
     tenancy.usage.checkEvents(nowMs)
   }
@@ -211,37 +210,37 @@ export class Metering {
    */
   opening<T>(scope: Scope, taskId: string, open: () => Promise<T>): Promise<T> {
     const { clock, shared } = this.#services
-    const users = this.#usersOf(scope, clock.now())
-    if (shared) return this.#openShared(users, scope, taskId, open, shared.inTurn)
-    return isKnown(users)
-      ? this.#open(users, taskId, open)
-      : this.#readOpen(users, scope).then(() => this.#open(users, taskId, open))
+    const caller = this.#usageOf(scope, clock.now())
+    if (shared) return this.#openShared(caller, scope, taskId, open, shared.inTurn)
+    return isKnown(caller)
+      ? this.#open(caller, taskId, open)
+      : this.#readOpen(caller, scope).then(() => this.#open(caller, taskId, open))
   }
 
   /** Opens a task in a cluster. */
   async #openShared<T>(
-    users: Users,
+    caller: CallerUsage,
     scope: Scope,
     taskId: string,
     open: () => Promise<T>,
     inTurn: boolean
   ): Promise<T> {
-    await this.#readOften(users, scope)
-    const tight = inTurn && [users.tenancy.usage, users.usage].find(each => each.isTight)
-    if (!tight) return this.#open(users, taskId, open)
+    await this.#readOften(caller, scope)
+    const tight = inTurn && [caller.tenancy.usage, caller.usage].find(each => each.isTight)
+    if (!tight) return this.#open(caller, taskId, open)
     return tight.openings.run(async () => {
-      await this.#readOften(users, scope)
-      return this.#open(users, taskId, open)
+      await this.#readOften(caller, scope)
+      return this.#open(caller, taskId, open)
     })
   }
 
-  #open<T>(users: Users, taskId: string, open: () => Promise<T>): Promise<T> {
-    const { tenancy, usage } = users
+  #open<T>(caller: CallerUsage, taskId: string, open: () => Promise<T>): Promise<T> {
+    const { tenancy, usage } = caller
     usage.checkOpening()
     tenancy.usage.checkOpening()
     usage.opening += 1
     tenancy.usage.opening += 1
-    this.#opening.set(taskId, users)
+    this.#opening.set(taskId, caller)
     const opened = open()
     const end = () => this.#opened(taskId)
     opened.then(end, end)
@@ -266,7 +265,7 @@ export class Metering {
     for (const { state } of rows) if (isTerminal(state)) ended += 1
     if (events === 0) return
     const nowMs = this.#services.clock.now()
-    const { tenancy, usage } = this.#usersOf(scope, nowMs)
+    const { tenancy, usage } = this.#usageOf(scope, nowMs)
     // In a cluster, the count of open tasks is read from the store, which may already have these ends.
     if (this.#services.shared) ended = 0
     usage.committed(events, opened, ended, nowMs)
@@ -287,33 +286,33 @@ export class Metering {
     return this.#tenancies.get(tenant) ?? this.#shared
   }
 
-  #usersOf({ tenant, principal }: Scope, nowMs: number): Users {
+  #usageOf({ tenant, principal }: Scope, nowMs: number): CallerUsage {
     const tenancy = this.#tenancyOf(tenant)
     return { tenancy, usage: tenancy.principals.get(principal, nowMs) }
   }
 
   #opened(taskId: string): void {
-    const users = this.#opening.get(taskId)
-    if (!users) return
+    const caller = this.#opening.get(taskId)
+    if (!caller) return
     this.#opening.delete(taskId)
-    users.usage.opening -= 1
-    users.tenancy.usage.opening -= 1
+    caller.usage.opening -= 1
+    caller.tenancy.usage.opening -= 1
   }
 
   /**
    * Reads counts of open tasks. A count is exact when it arrives: it includes earlier commits, and later ones are
    * added.
    */
-  async #readOpen(users: Users, { principal }: Scope): Promise<void> {
+  async #readOpen(caller: CallerUsage, { principal }: Scope): Promise<void> {
     const { store } = this.#services
-    const { tenancy, usage } = users
+    const { tenancy, usage } = caller
     const { tenant } = tenancy
     if (tenancy.usage.open === undefined) await store.countOpen({ tenant }).then(count => (tenancy.usage.open = count))
-    if (!isKnown(users)) await store.countOpen({ tenant, principal }).then(count => (usage.open = count))
+    if (!isKnown(caller)) await store.countOpen({ tenant, principal }).then(count => (usage.open = count))
   }
 
   /** Reads counts of open tasks that other nodes change: whenever the last count does not permit more. */
-  async #readOften({ tenancy, usage }: Users, { principal }: Scope): Promise<void> {
+  async #readOften({ tenancy, usage }: CallerUsage, { principal }: Scope): Promise<void> {
     const { store } = this.#services
     const { tenant } = tenancy
     await Promise.all([
@@ -332,7 +331,7 @@ function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenanc
  * Whether the counts suffice to decide. A principal has at most as many tasks as its tenant, so the tenant's count may
  * be enough.
  */
-function isKnown({ tenancy, usage }: Users): boolean {
+function isKnown({ tenancy, usage }: CallerUsage): boolean {
   return tenancy.usage.open !== undefined && (usage.open !== undefined || tenancy.usage.tasks < usage.quota.openTasks)
 }
 
@@ -370,29 +369,5 @@ export class RejectedRequests {
     } catch (error) {
       throw isA2AError(error) ? this.answerTo(error, call, params) : error
     }
-  }
-}
-
-/** Connections of clients by name, so that the shares of anonymous callers are the same on other nodes. */
-export class ConnectionNames {
-  readonly #names = new WeakMap<object, string>()
-  readonly #named = new Map<string, WeakRef<object>>()
-  readonly #gone = new FinalizationRegistry<string>(this.#named.delete.bind(this.#named))
-
-  /** The name of a connection of this node. */
-  nameOf(connection: object): string {
-    const name = this.#names.get(connection) ?? randomIds()
-    this.#names.set(connection, name)
-    return name
-  }
-
-  /** The same object for each call over a connection of another node, as long as it is in use. */
-  named(name: string): object {
-    const known = this.#named.get(name)?.deref()
-    if (known) return known
-    const connection = { name }
-    this.#named.set(name, new WeakRef(connection))
-    this.#gone.register(connection, name)
-    return connection
   }
 }

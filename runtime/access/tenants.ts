@@ -70,7 +70,7 @@ const NOWHERE: Scope = { tenant: '\u0000', principal: '' }
  * The scope for a caller that names a tenant which it may not use: an empty one, so that read operations find nothing.
  * Throws InvalidParams for other operations. Neither reveals whether the tenant exists.
  */
-export function emptyScope(operation: OperationName): Scope {
+export function emptyScopeOrThrow(operation: OperationName): Scope {
   if (FINDS_NOTHING[operation]) return NOWHERE
   throw invalidParams({ field: 'tenant', description: 'must be one that you may use here' })
 }
@@ -124,8 +124,8 @@ export class Tenants {
   ownerOf(principal: Principal | undefined, tenant = ''): Owner {
     if (!principal) return {}
     const { id, claims } = principal
-    const isServed = this.areSeveral && this.has({ tenant, principal: id }, claims)
-    return { user: id, tenant: isServed ? tenant : undefined }
+    const mayUseTenant = this.areSeveral && this.has({ tenant, principal: id }, claims)
+    return { user: id, tenant: mayUseTenant ? tenant : undefined }
   }
 
   #isMember(members: Tenant['members'], caller: Caller): boolean {

@@ -35,6 +35,14 @@ export interface EarlierVersion {
   readonly properties?: Readonly<Record<string, Property>>
 }
 
+/** The version of an agent that has the work of a task: an earlier one, if the agent still has it; else the agent. */
+export function agentOfVersion<Present extends { readonly earlier?: Readonly<Record<string, EarlierVersion>> }>(
+  agent: Present,
+  version: string | undefined
+): Present | EarlierVersion {
+  return (version !== undefined && agent.earlier?.[version]) || agent
+}
+
 /** The agent whose other versions these are. */
 type PresentVersion = Partial<Pick<EarlierVersion, 'work' | 'input' | 'properties'>> &
   Pick<EarlierVersion, 'recovery'> & { readonly version: string }

@@ -222,7 +222,7 @@ export class TaskLedger {
   }
 
   /** Makes a task event; `undefined` for a task that has ended. */
-  stamp(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): TaskEvent | undefined {
+  stamp(taskId: string, fact: EmittedFact): TaskEvent | undefined {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- a task emits nothing after its end */
     if (!entry) return undefined
@@ -316,7 +316,8 @@ function isIdentified(artifact: ArtifactContent): artifact is Artifact {
   return Boolean(artifact.artifactId)
 }
 
-type EmittedFact = Exclude<TaskFact, { type: 'restart.requested' }>
+/** A fact of a task that becomes an event. */
+export type EmittedFact = Exclude<TaskFact, { type: 'restart.requested' }>
 
 /**
  * The event of a task that is at its limit of events or bytes: only its end. A completion becomes a failure with

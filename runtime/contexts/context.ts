@@ -167,8 +167,9 @@ export class LiveContext implements LiveActors {
       return Promise.reject((this.#services.newerTasks as NewerTasks).refusal(event.taskId, newer))
     return new Promise((resolve, reject) => {
       const { turn } = this.pipeline
+      let refusal: Refusal | undefined
       turn.onCommit({ onPublished: () => resolve(refusal ?? turn), onFailed: reject })
-      const refusal = this.#trySend(event, options, turn)
+      refusal = this.#trySend(event, options, turn)
     })
   }
 

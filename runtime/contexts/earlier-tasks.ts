@@ -1,11 +1,8 @@
 import type { Agent } from '../agent/define-agent.ts'
 import { type Clock, unrefTimer } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
-import type { VersionCounts } from '../store/rows.ts'
+import { COUNTED_AT_ONCE, type VersionCounts } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
-
-/** How many open tasks are counted in one read of the store. */
-const PORTION = 2000
 
 /** The pause after a count. Ends of tasks within it are counted together. */
 const PAUSE_MS = 10_000
@@ -87,7 +84,7 @@ export async function countOpenVersions(
 ): Promise<ReadonlyMap<string, number>> {
   const open = new Map<string, number>()
   for (let after: string | undefined = ''; after !== undefined;) {
-    const { versions, next }: VersionCounts = await countVersions(PORTION, after)
+    const { versions, next }: VersionCounts = await countVersions(COUNTED_AT_ONCE, after)
     for (const [version, count] of Object.entries(versions)) open.set(version, (open.get(version) ?? 0) + count)
     after = next
   }

@@ -1,10 +1,6 @@
 import type { ContextFact } from '../../machines/context.machine.ts'
-import { A2AError, taskNotFound } from '../../machines/protocol/errors.ts'
-import type { Budget } from '../access/call-context.ts'
+import { A2AError } from '../../machines/protocol/errors.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
-import type { Scope } from '../store/rows.ts'
-import type { ReadOptions, Store, StoredTask } from '../store/store.ts'
-import { firstRead, loadWholeTask, type WholeTaskReader } from '../streams/task-stream.ts'
 
 /** The error for calls that wait for a context that stops. */
 export const CONTEXT_STOPPED = new A2AError(
@@ -71,48 +67,4 @@ export function tooManyBytes(limit: number, bytes: number): A2AError {
     'RateLimited',
     `The task was ended: with its artifacts, statuses, messages, context and journal it would have ${bytes} bytes, and ${limit} are the limit of this agent for one task.`
   )
-}
-
-/** Reads a task of a scope, by default without history and artifacts. Throws TaskNotFound. */
-export async function readTaskOrThrow(
-  store: Pick<Store, 'readTask'>,
-  scope: Scope,
-  taskId: string,
-  options: ReadOptions = { historyLength: 0, artifacts: false }
-): Promise<StoredTask> {
-  const stored = await store.readTask(scope, taskId, options)
-  if (!stored) throw taskNotFound(taskId)
-  return stored
-}
-
-/** Reads a whole task of a scope, a large one in pieces. Throws TaskNotFound. */
-export async function readWholeOrThrow(
-  store: WholeTaskReader,
-  scope: Scope,
-  taskId: string,
-  options: ReadOptions,
-  budget?: Budget
-): Promise<StoredTask> {
-  return completedOrThrow(
-    store,
-    scope,
-    taskId,
-    await store.readTask(scope, taskId, firstRead(options)),
-    options,
-    budget
-  )
-}
-
-/** The whole of a task that was read with `firstRead(options)`. Throws TaskNotFound. */
-export async function completedOrThrow(
-  store: WholeTaskReader,
-  scope: Scope,
-  taskId: string,
-  stored: StoredTask | undefined,
-  options: ReadOptions,
-  budget?: Budget
-): Promise<StoredTask> {
-  const whole = stored && (await loadWholeTask(store, scope, stored, options, budget))
-  if (!whole) throw taskNotFound(taskId)
-  return whole
 }

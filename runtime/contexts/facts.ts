@@ -2,15 +2,15 @@ import type { ContextFact } from '../../machines/context.machine.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/objects.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
-import type { ClientMessage, TaskFact } from '../../machines/task-events.ts'
+import type { ClientMessage } from '../../machines/task-events.ts'
 import { agentMessage } from '../authoring/words.ts'
 import { type OpeningDetails, receivedBytes, type WorkInput } from '../authoring/work-arguments.ts'
 import type { CommitPipeline, Turn, TurnCallbacks } from '../commits/commit-pipeline.ts'
-import { factAtEventLimit, type TaskLedger } from '../commits/task-ledger.ts'
+import { type EmittedFact, factAtEventLimit, type TaskLedger } from '../commits/task-ledger.ts'
 import { appendItem, NONE, without } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { SendRow } from '../store/rows.ts'
-import type { ContextKey, JournalRow } from '../store/store.ts'
+import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import { firstWorkInput, detailsFromRequest, storeOpened } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
@@ -98,21 +98,31 @@ export class Facts {
     this.#calls.settle(callId, this.#pipeline.turn, { error: noAnswer() })
   }
 
-  /** Adds an event that a task emits. */
-  addTaskFact(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): A2AError | undefined {
+  /** Adds an event that a task emits. At a limit it adds only the task's end. */
+  addTaskFact(taskId: string, fact: EmittedFact): A2AError | undefined {
     const { eventsPerTask, taskBytes } = this.#services.limits
     const newest = this.#tasks.newestEventOf(taskId)
+    const isFirst = newest === 0
     const bytes = jsonBytes(fact)
-    const fits = newest === 0 || this.#tasks.fits(taskId, bytes, taskBytes)
-    if (fits) this.#addBytes(taskId, bytes)
-    const tooLarge = fits ? undefined : this.#tooManyBytes(taskId, bytes)
-    const full = tooLarge ?? (newest < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
-    const accepted = full ? factAtEventLimit(fact, full.message, fits) : fact
-    const event = accepted && this.#tasks.stamp(taskId, accepted)
-    if (event) this.#pipeline.turn.addEvent(event)
-    if (tooLarge) return this.#fill(taskId, tooLarge)
-    // Messages count too, so that the event that fails the task may be a later one.
+    if (!isFirst && !this.#tasks.fits(taskId, bytes, taskBytes)) {
+      const error = this.#tooManyBytes(taskId, bytes)
+      this.#addEvent(taskId, factAtEventLimit(fact, error.message, false))
+      return this.#fill(taskId, error)
+    }
+    this.#addBytes(taskId, bytes)
+    if (newest >= eventsPerTask) {
+      this.#addEvent(taskId, factAtEventLimit(fact, tooManyEvents(eventsPerTask).message, true))
+      return undefined
+    }
+    const event = this.#addEvent(taskId, fact)
+    // Messages count too, so an event may be the first above the limit.
     return event && event.generation >= eventsPerTask && !isLast(event) ? tooManyEvents(eventsPerTask) : undefined
+  }
+
+  #addEvent(taskId: string, fact: EmittedFact | undefined): TaskEvent | undefined {
+    const event = fact && this.#tasks.stamp(taskId, fact)
+    if (event) this.#pipeline.turn.addEvent(event)
+    return event
   }
 
   /**

@@ -4,6 +4,7 @@ import { failureReasonOf } from '../../machines/task.machine.ts'
 import { defaultLimits } from '../access/limits.ts'
 import { liveBytes } from '../access/shares.ts'
 import type { Agent } from '../agent/define-agent.ts'
+import { agentOfVersion } from '../agent/earlier-versions.ts'
 import { hasRunningLogic } from '../commits/actor-host.ts'
 import { restoredTask } from '../snapshots/restored-task.ts'
 import { restoreFault, type RestoredTask, type SavedTask } from '../snapshots/snapshot-text.ts'
@@ -44,8 +45,8 @@ export function dryRunRestore(agent: Agent, row: OpenRow): RestoreOutlook {
 
 /** The outcome that a restore of a prepared task would have. */
 function outlookOf(task: RestoredTask, agent: Agent): RestoreOutlook {
-  const { error, isMigrated, saved, row, earlierVersion = '' } = task
-  const own = agent.earlier?.[earlierVersion] ?? agent
+  const { error, isMigrated, saved, row, earlierVersion } = task
+  const own = agentOfVersion(agent, earlierVersion)
   if (error) return { outlook: 'fails', reason: reasonFor(error) }
   const work = saved.children?.['work']
   if (!work) return { outlook: 'ok' }
@@ -106,7 +107,7 @@ export function tryRestore(agent: Agent, row: OpenRow): TriedRestore {
   const workOf = ({ children }: SavedTask) => children?.['work']?.snapshot
   const saved = JSON.parse(row.snapshot) as SavedTask
   const [before, after] = [workOf(saved), workOf(task.saved)]
-  const { work } = agent.earlier?.[task.earlierVersion ?? ''] ?? agent
+  const { work } = agentOfVersion(agent, task.earlierVersion)
   const isRestored = after && outlook !== 'fails'
   return {
     outlook,

@@ -5,7 +5,7 @@ import type { WorkWord } from '../../machines/task-events.ts'
 import { parseType } from '../../machines/xstate-names.ts'
 import { defaultLimits } from '../access/limits.ts'
 import type { Agent } from '../agent/define-agent.ts'
-import type { EarlierVersion } from '../agent/earlier-versions.ts'
+import { agentOfVersion, type EarlierVersion } from '../agent/earlier-versions.ts'
 import { hears } from '../authoring/question-guards.ts'
 import { namedArtifacts } from '../authoring/words.ts'
 import type { WorkInput } from '../authoring/work-arguments.ts'
@@ -131,8 +131,8 @@ type OwnWork = Pick<EarlierVersion, 'recovery' | 'input'> & Pick<Agent, 'work'>
 export async function replayTask(agent: Agent, task: RecordedTask, patience?: ReplayPatience): Promise<TaskReplay> {
   const redacted = new RedactedValues(task.redacted)
   const restored = restoredTask(task.row, agent)
-  const { error, earlierVersion = '', isOther, saved } = restored
-  const own: OwnWork = agent.earlier?.[earlierVersion] ?? agent
+  const { error, earlierVersion, isOther, saved } = restored
+  const own: OwnWork = agentOfVersion(agent, earlierVersion)
   const stored = saved.children?.['work']
   const found = error
     ? notRestored(error)

@@ -4,7 +4,7 @@ import type { Message, Task } from '../../machines/protocol/objects.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import { failureReasonOf } from '../../machines/task.machine.ts'
 import type { Limits } from '../access/limits.ts'
-import type { EarlierVersion } from '../agent/earlier-versions.ts'
+import { agentOfVersion, type EarlierVersion } from '../agent/earlier-versions.ts'
 import type { ReadOpeningDetails, WorkInput } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import type { CommitPipeline, Effect } from '../commits/commit-pipeline.ts'
@@ -16,13 +16,12 @@ import { appendItem, NONE } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { RestoredTask } from '../snapshots/snapshot-text.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
-import { readAllEvents } from '../streams/task-stream.ts'
+import { readAllEvents, readWholeOrThrow } from '../streams/task-stream.ts'
 import { awaitTask, isPermanent } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
-import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/journal.ts'
+import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
 import { checkRestoredBytes, isOpening, WorkInputs } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
-import { readWholeOrThrow } from './errors.ts'
 import type { Facts, OpenedTask, PendingCalls } from './facts.ts'
 import { ContextRecovery } from './recovery.ts'
 import { TaskPaces } from './task-paces.ts'
@@ -114,8 +113,7 @@ export class WorkHost implements ActorHost {
 
   /** The work that a task runs: the agent's, or an earlier version's. */
   workOf(taskId: string): Pick<EarlierVersion, 'input' | 'recovery'> {
-    const { agent } = this.#services
-    return agent.earlier?.[this.versionOf(taskId)] ?? agent
+    return agentOfVersion(this.#services.agent, this.versionOf(taskId))
   }
 
   wasRestored(taskId: string): boolean {
@@ -244,9 +242,9 @@ export class WorkHost implements ActorHost {
     if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself. Wait for another task.`)
     const { reads: store, subscriptions, limits } = this.#services
     const loads = this.#inputs.loadsOf(neededBy)
-    const waits = (isWaiting: boolean) =>
+    const noteWaiting = (isWaiting: boolean) =>
       this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
-    return awaitTask(taskId, { store, subscriptions, limits, scope: this.key, loads, signal, waits })
+    return awaitTask(taskId, { store, subscriptions, limits, scope: this.key, loads, signal, noteWaiting })
   }
 
   async readJournal(taskId: string): Promise<JournalRow[]> {
@@ -351,7 +349,8 @@ export class WorkHost implements ActorHost {
    * `input` it is loaded; `details` save a read of the journal.
    */
   startWork(taskId: string, { input, details }: Partial<OpenedTask> = {}): void {
-    // The initial transition of a chart runs the author's code, so it waits for the commit.
+    // The actor of a function starts here, before the commit, and `function-work.ts` lets the author's code wait for
+    // it. The initial transition of a chart runs that code, so a chart starts after the commit.
     if (input && typeof this.#services.agent.work === 'function') return this.#begin(input)
     this.afterCommit({
       taskId,

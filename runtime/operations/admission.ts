@@ -15,7 +15,7 @@ import {
 import type { CallScheduler } from '../access/call-scheduler.ts'
 import type { Metering } from '../access/quotas.ts'
 import { sharerKeyOf } from '../access/shares.ts'
-import { checkNamedTenant, emptyScope, scopeOf, type Tenants } from '../access/tenants.ts'
+import { checkNamedTenant, emptyScopeOrThrow, scopeOf, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OWN_EXTENSIONS, type Extensions } from '../authoring/work-arguments.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
@@ -52,11 +52,13 @@ export interface Admitted<Params> {
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
   /**
-   * If the call is scheduled: notifies the scheduler that this call no longer reads from the store, but waits for
-   * something else.
+   * If the call is scheduled: gives up its place among the calls that read from the store. The call waits for something
+   * else from then on.
    */
-  readonly waits?: () => void
+  readonly releaseRead?: () => void
 }
+
+const NO_CONDITIONS: Conditions = {}
 
 const ONLY_CURRENT: readonly NativeVersion[] = [PROTOCOL_VERSION]
 
@@ -74,10 +76,12 @@ export function admit<Name extends OperationName>(
       : checkVersion(call.version, versions)
   const extensions = activatedOf(supported, call.extensions)
   const reliable = supported.reliability && (call.extensions?.includes(RELIABILITY_EXTENSION) ?? false)
-  const given = reliable ? decodeConditions(call.conditions ?? {}) : {}
+  const named = reliable && call.conditions ? decodeConditions(call.conditions) : NO_CONDITIONS
+  // A server that also speaks 1.1 reads its conditions in requests of 1.0, too.
   const form = version === PROTOCOL_VERSION && versions.length > 1 ? 'conditional' : version
   const params = decode(schemaOf(name, form), request)
-  const conditions = form === PROTOCOL_VERSION ? given : withMembers(given, params)
+  const members = form === PROTOCOL_VERSION ? NO_CONDITIONS : conditionsIn(params)
+  const conditions = joinConditions(named, members)
   const scope = scopeOf(params, call)
   checkNamedTenant(scope, call)
   return {
@@ -87,7 +91,7 @@ export function admit<Name extends OperationName>(
     extensions,
     reliable,
     version,
-    isOnce: reliable || (conditions !== given && conditions.ifGenerationMatch !== undefined),
+    isOnce: reliable || members.ifGenerationMatch !== undefined,
     conditions,
     key: call.key,
     keyToCancel: call.keyToCancel,
@@ -127,21 +131,24 @@ interface ConditionalParams {
   readonly configuration?: { readonly ifGenerationMatch?: string }
 }
 
-/**
- * Adds the conditions that are members of a request. Throws InvalidParams if a service parameter has another number.
- * Without such a member, gives the same object.
- */
-function withMembers(given: Conditions, { currentGeneration, configuration }: ConditionalParams): Conditions {
-  const awaited = currentGeneration === undefined ? {} : { currentGeneration: generationIn(currentGeneration) }
+/** The conditions that are members of a request. */
+function conditionsIn({ currentGeneration, configuration }: ConditionalParams): Conditions {
   const required = configuration?.ifGenerationMatch
-  const members: Conditions =
-    required === undefined ? awaited : { ...awaited, ifGenerationMatch: generationIn(required) }
+  return {
+    ...(currentGeneration !== undefined && { currentGeneration: generationIn(currentGeneration) }),
+    ...(required !== undefined && { ifGenerationMatch: generationIn(required) })
+  }
+}
+
+/** The conditions of service parameters and of members. Throws InvalidParams if both have one, with another number. */
+function joinConditions(named: Conditions, members: Conditions): Conditions {
+  if (members === NO_CONDITIONS) return named
   const differs = (name: keyof Conditions) =>
-    members[name] !== undefined && given[name] !== undefined && members[name] !== given[name]
+    members[name] !== undefined && named[name] !== undefined && members[name] !== named[name]
   if (differs('currentGeneration')) throw twoConditions('currentGeneration', 'taskchart-current-generation')
   if (differs('ifGenerationMatch'))
     throw twoConditions('configuration.ifGenerationMatch', 'taskchart-if-generation-match')
-  return Object.keys(members).length === 0 ? given : { ...given, ...members }
+  return { ...named, ...members }
 }
 
 /** A decoded int64 as a number, or as text above 2^53 - 1, where no task gets: so it is compared exactly. */
@@ -275,15 +282,15 @@ export class Admission {
     const { tenants, refused } = this.#rules
     const { metering } = this.#services
     const admitted = admitCounted(metering, name, params, call, this.#rules)
-    const isServed = metering.request(admitted.scope, call)
-    const refusal = refused.get(name)
-    if (refusal) throw refusal()
+    const mayUseTenant = metering.request(admitted.scope, call)
+    const makeRefusal = refused.get(name)
+    if (makeRefusal) throw makeRefusal()
     killPoint('request checked')
     const user = sharerKeyOf(
-      { user: call.principal, tenant: tenants.areSeveral && isServed ? admitted.scope.tenant : undefined },
+      { user: call.principal, tenant: tenants.areSeveral && mayUseTenant ? admitted.scope.tenant : undefined },
       call.connection ?? IN_PROCESS
     )
-    return { user, admitted: isServed ? admitted : { ...admitted, scope: emptyScope(name) } }
+    return { user, admitted: mayUseTenant ? admitted : { ...admitted, scope: emptyScopeOrThrow(name) } }
   }
 
   /**
@@ -297,9 +304,9 @@ export class Admission {
   ): Promise<T> {
     const { scheduler, schedulesAll } = this.#rules
     if (!schedulesAll && !call.connection) return this.#authorized(operation, call, admitted, run)
-    return scheduler.take(user, async waits => {
+    return scheduler.take(user, async releaseRead => {
       this.#checkGoesOn(call)
-      return this.#authorized(operation, call, { ...admitted, waits }, run)
+      return this.#authorized(operation, call, { ...admitted, releaseRead }, run)
     })
   }
 

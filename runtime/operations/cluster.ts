@@ -1,5 +1,6 @@
 import type { Clock } from '../ports/clock.ts'
 import type { ObservedCluster } from '../ports/cluster-status.ts'
+import { randomIds } from '../ports/ids.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, Erasure, TaskEntry } from '../store/store.ts'
 import type { FeedListener } from '../streams/task-tail.ts'
@@ -127,4 +128,28 @@ export interface ClusterMember {
    * whether anything was erased. If not, restores the contexts, then rejects.
    */
   withhold(whose: Erasure, withheld: () => void, erased: Promise<boolean>): Promise<void>
+}
+
+/** Connections of clients by name, so that the shares of anonymous callers are the same on other nodes. */
+export class ConnectionNames {
+  readonly #names = new WeakMap<object, string>()
+  readonly #named = new Map<string, WeakRef<object>>()
+  readonly #gone = new FinalizationRegistry<string>(this.#named.delete.bind(this.#named))
+
+  /** The name of a connection of this node. */
+  nameOf(connection: object): string {
+    const name = this.#names.get(connection) ?? randomIds()
+    this.#names.set(connection, name)
+    return name
+  }
+
+  /** The same object for each call over a connection of another node, as long as it is in use. */
+  named(name: string): object {
+    const known = this.#named.get(name)?.deref()
+    if (known) return known
+    const connection = { name }
+    this.#named.set(name, new WeakRef(connection))
+    this.#gone.register(connection, name)
+    return connection
+  }
 }

@@ -1,5 +1,5 @@
 import type { Limits } from '../access/limits.ts'
-import type { ConnectionNames, Metering } from '../access/quotas.ts'
+import type { Metering } from '../access/quotas.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { RuntimeState } from '../contexts/dependencies.ts'
 import type { Negotiation } from '../negotiation/negotiation.ts'
@@ -11,7 +11,7 @@ import type { ReleasingMap } from '../primitives/collections.ts'
 import type { ContextKey, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/task-tail.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
-import type { Membership } from './cluster.ts'
+import type { ConnectionNames, Membership } from './cluster.ts'
 
 /** Dependencies of the operations. */
 export interface OperationServices {

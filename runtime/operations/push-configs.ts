@@ -9,9 +9,9 @@ import type {
   ListTaskPushNotificationConfigsResponse,
   TaskPushNotificationConfig
 } from '../../machines/protocol/push.ts'
-import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook, Scope } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
+import { readTaskOrThrow } from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { ShardSelector } from './cluster.ts'
 import { type ChangeKind, runOnOwner } from './deliver.ts'

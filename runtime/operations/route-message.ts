@@ -8,11 +8,11 @@ import { notThisMessage, inputViolations } from '../authoring/input-schema.ts'
 import type { Turn } from '../commits/commit-pipeline.ts'
 import { questionIn } from '../commits/task-ledger.ts'
 import type { LiveContext } from '../contexts/context.ts'
-import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { EventOptions } from '../contexts/external-events.ts'
 import { readProposal } from '../negotiation/negotiation.ts'
 import type { Scope } from '../store/rows.ts'
 import type { ContextKey, StoredTask, TaskRow } from '../store/store.ts'
+import { readTaskOrThrow } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import { withLostRaceRetry, deliverEvent, generationMismatch } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -26,7 +26,7 @@ export interface RouteOptions extends EventOptions {
   readonly details: RequestDetails | undefined
   readonly connection?: CallContext['connection']
   readonly signal: AbortSignal | undefined
-  readonly waits?: (() => void) | undefined
+  readonly releaseRead?: (() => void) | undefined
   /** In a cluster: the shard of a context that the message opens. */
   readonly shard?: number | undefined
 }
@@ -93,15 +93,15 @@ async function request(
   services: OperationServices,
   key: ContextKey,
   { message, taskId, arrived }: Request,
-  { send, webhook, extensions, details, trace, signal, connection, waits }: RouteOptions,
+  { send, webhook, extensions, details, trace, signal, connection, releaseRead }: RouteOptions,
   live: LiveContext = services.contexts.create(key, connection)
 ): Promise<MessageOutcome> {
   services.contexts.freeMemoryFor(live)
-  waits?.()
+  releaseRead?.()
   const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
   try {
     const contextRequest: ContextRequest = {
-      callId: `${taskId}?`,
+      callId: callIdOf(taskId),
       taskId,
       message,
       extensions,
@@ -136,7 +136,7 @@ export function withdraw(
     contexts,
     key,
     async live => {
-      await live.receive({ callId: `${taskId}?`, taskId, message, isWithdrawal: true }, { send })
+      await live.receive({ callId: callIdOf(taskId), taskId, message, isWithdrawal: true }, { send })
       return taskId
     },
     connection
@@ -172,7 +172,7 @@ async function continueTask(
       contexts,
       key,
       async live => {
-        options.waits?.()
+        options.releaseRead?.()
         await live.replayed(taskId)
         await readQuestion(services, scope, stored, live.tasks)
         contexts.freeMemoryFor(live)
@@ -213,6 +213,11 @@ async function readQuestion(
     id,
     tasks.generationOf(id) === stored.generation ? stored : await readTaskOrThrow(store, scope, id)
   )
+}
+
+/** The id of a message's call, by the task that it may open. The actor of its negotiation has this id too. */
+function callIdOf(taskId: string): string {
+  return `${taskId}?`
 }
 
 function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {

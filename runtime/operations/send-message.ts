@@ -4,7 +4,6 @@ import type { Message, SendMessageRequest, SendMessageResponse } from '../../mac
 import { isPause, isReplyEnd, isTerminal } from '../../machines/protocol/states.ts'
 import type { Budget } from '../access/call-context.ts'
 import { requestDetailsOf } from '../authoring/work-arguments.ts'
-import { completedOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { EventOptions } from '../contexts/external-events.ts'
 import { deduplicationKeyOf } from '../store/rows.ts'
 import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
@@ -16,7 +15,15 @@ import {
   projectTask,
   type TaskRecord
 } from '../store/task-record.ts'
-import { eventBytes, LARGE_BYTES, type OpenedStream, readOptionsFor, toWireTask } from '../streams/task-stream.ts'
+import {
+  completedOrThrow,
+  eventBytes,
+  LARGE_BYTES,
+  type OpenedStream,
+  readOptionsFor,
+  readWholeOrThrow,
+  toWireTask
+} from '../streams/task-stream.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
 import { routeByKey, sendOnce } from './keyed-messages.ts'
@@ -39,30 +46,31 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
     tail,
     row: { generation, state }
   } = outcome
-  const waits = !configuration.returnImmediately
+  const untilPause = !configuration.returnImmediately
   try {
-    // The task as far as it is known without a read: this message opened it, and it is small.
-    let seen = taskFromTurn(outcome, options, waits ? undefined : isWorking)
+    // The task in memory, if this message opened it and it is small: its events change it.
+    let followed = taskFromTurn(outcome, options, untilPause ? undefined : isWorking)
     let bytes = 0
-    if (waits && !isPause(state)) {
+    if (untilPause && !isPause(state)) {
       await tail
         .until(endsAnswer)
         .startAfter(generation)
         .each(event => {
-          if (seen && (bytes += eventBytes(event)) <= LARGE_BYTES) applyEvent(seen, event)
-          else seen = undefined
+          if (followed && (bytes += eventBytes(event)) <= LARGE_BYTES) applyEvent(followed, event)
+          else followed = undefined
           return undefined
         })
       call.signal?.throwIfAborted()
     }
-    // The task in memory is the answer only if it has ended, and no message can have reached it; else it may have moved
-    // on.
-    const known =
-      waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
-        ? undefined
-        : seen
-    const stored = known ? projectTask(known, options) : await whole(services, outcome, options, call.budget)
-    return { task: toWireTask(stored, call) }
+    // After a wait the task in memory is the answer only if it has ended, and no message can have reached it; else it may
+    // have moved on.
+    const mayHaveMovedOn =
+      untilPause && followed && (!isTerminal(followed.status.state) || (services.takesMessages && tail.mayHaveMessages))
+    const answer =
+      followed && !mayHaveMovedOn
+        ? projectTask(followed, options)
+        : await readOutcome(services, outcome, options, call.budget)
+    return { task: toWireTask(answer, call) }
   } finally {
     tail.end()
   }
@@ -79,7 +87,7 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
   const { tail } = outcome
   try {
     const opened = taskFromTurn(outcome, options, isWorking)
-    const stored = opened ? projectTask(opened, options) : await whole(services, outcome, options, call.budget)
+    const stored = opened ? projectTask(opened, options) : await readOutcome(services, outcome, options, call.budget)
     call.onGeneration?.(stored.generation)
     tail.until(endsStream).startAfter(stored.generation)
     if (isReplyEnd(stored.task.status.state)) tail.end()
@@ -119,7 +127,7 @@ function routeOnce(
   shard: number | undefined
 ): Promise<MessageOutcome> {
   const { clock, limits, deduplicate } = services
-  const { params, scope, connection, conditions, key, isOnce, extensions, trace, signal, waits } = call
+  const { params, scope, connection, conditions, key, isOnce, extensions, trace, signal, releaseRead } = call
   const { message } = params
   const options = {
     ifGeneration: conditions.ifGenerationMatch,
@@ -129,7 +137,7 @@ function routeOnce(
     trace,
     connection,
     signal,
-    waits,
+    releaseRead,
     shard
   }
   if (key) return routeByKey(services, scope, message, key, options)
@@ -159,7 +167,8 @@ function isWorking(event: TaskEvent): boolean {
   return hasState(event, state => state === 'TASK_STATE_WORKING')
 }
 
-function whole(
+/** Reads the task that a message has reached. */
+function readOutcome(
   { store }: OperationServices,
   { key, row, continued }: RoutedMessage,
   options: ReadOptions,

@@ -10,13 +10,13 @@ import type {
 } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { NEXT_VERSION } from '../../machines/protocol/versions.ts'
-import { ANONYMOUS, type CallContext, type Budget, type NamedGeneration } from '../access/call-context.ts'
+import { ANONYMOUS, type CallContext, type NamedGeneration } from '../access/call-context.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
-import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { Scope } from '../store/rows.ts'
-import type { Erasure, ReadOptions, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
+import type { Erasure, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
 import {
+  completedOrThrow,
   firstRead,
   loadWholeTask,
   LARGE_BYTES,
@@ -24,6 +24,8 @@ import {
   type OpenedStream,
   PIECE_BYTES,
   readOptionsFor,
+  readTaskOrThrow,
+  readWholeOrThrow,
   toWireTask
 } from '../streams/task-stream.ts'
 import { type TaskSubscriptions, TaskTail } from '../streams/task-tail.ts'
@@ -40,7 +42,7 @@ export function getTask(services: OperationServices, call: Admitted<GetTaskReque
   const { currentGeneration } = call.conditions
   return currentGeneration === undefined
     ? read(services, call)
-    : passed(services, call, Number(currentGeneration)).then(() => read(services, call))
+    : untilPassed(services, call, Number(currentGeneration)).then(() => read(services, call))
 }
 
 /**
@@ -69,7 +71,7 @@ export async function cancelTask(services: OperationServices, call: Admitted<Can
   const { ifGenerationMatch: ifGeneration } = conditions
   const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
   const isCanceled = await runOnOwner(services, CANCEL, request, { connection, signal })
-  const stored = await whole(services, scope, taskId, readOptionsFor(call), budget)
+  const stored = await readWholeOrThrow(services.store, scope, taskId, readOptionsFor(call), budget)
   // Not canceled: the task had ended, before or during this call.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation)
     throw generationMismatch(taskId, ifGeneration, stored.generation)
@@ -118,54 +120,57 @@ export async function subscribeToTask(
   services: OperationServices,
   call: Admitted<SubscribeToTaskRequest>
 ): Promise<OpenedStream> {
-  const { params, scope, conditions, onGeneration, budget, signal } = call
-  const { id: taskId } = params
-  const { afterGeneration: after } = conditions
-  const tail = new TaskTail(services, scope, taskId, { signal })
-  const following = { tail, call }
+  const { store } = services
+  const { params, scope, conditions, signal } = call
+  const { afterGeneration } = conditions
+  // It listens before the task is read, so that no event is missed.
+  const tail = new TaskTail(services, scope, params.id, { signal })
   try {
-    const stored = await (after === undefined
-      ? whole(services, scope, taskId, readOptionsFor(call), budget)
-      : readTaskOrThrow(services.store, scope, taskId))
-    const { generation, task } = stored
-    if (after === undefined) {
-      if (isTerminal(task.status.state)) throw alreadyEnded(taskId, task.status.state)
-      onGeneration?.(generation)
-      tail.startAfter(generation)
-      return { first: { task: toWireTask(stored, call) }, following }
-    }
-    const afterGeneration = Number(after)
-    if (afterGeneration > generation) throw aheadOfTask(generation)
-    tail.startAfter(afterGeneration, generation)
-    if (isTerminal(task.status.state) && afterGeneration === generation) tail.end()
-    return { following }
+    return await (afterGeneration === undefined
+      ? streamTask(store, call, tail)
+      : streamEventsAfter(Number(afterGeneration), store, call, tail))
   } catch (error) {
     tail.end()
     throw error
   }
 }
 
-function whole(
-  { store }: OperationServices,
-  scope: Scope,
-  taskId: string,
-  options: ReadOptions,
-  budget: Budget | undefined
-): Promise<StoredTask> {
-  return readWholeOrThrow(store, scope, taskId, options, budget)
+/** The stream of a task: the task first, then its events. */
+async function streamTask(store: Store, call: Admitted<SubscribeToTaskRequest>, tail: TaskTail): Promise<OpenedStream> {
+  const { params, scope, onGeneration, budget } = call
+  const stored = await readWholeOrThrow(store, scope, params.id, readOptionsFor(call), budget)
+  const { state } = stored.task.status
+  if (isTerminal(state)) throw alreadyEnded(params.id, state)
+  onGeneration?.(stored.generation)
+  tail.startAfter(stored.generation)
+  return { first: { task: toWireTask(stored, call) }, following: { tail, call } }
+}
+
+/** The stream of the events after a generation, which the task may have ended with. */
+async function streamEventsAfter(
+  afterGeneration: number,
+  store: Store,
+  call: Admitted<SubscribeToTaskRequest>,
+  tail: TaskTail
+): Promise<OpenedStream> {
+  const { task, generation } = await readTaskOrThrow(store, call.scope, call.params.id)
+  if (afterGeneration > generation) throw aheadOfTask(generation)
+  tail.startAfter(afterGeneration, generation)
+  if (isTerminal(task.status.state) && afterGeneration === generation) tail.end()
+  return { following: { tail, call } }
 }
 
 /** Waits until a task has passed a generation or has ended, for `limits.longPollMs` at most. */
-async function passed(
+async function untilPassed(
   services: OperationServices,
-  { params, scope, signal, waits }: Admitted<GetTaskRequest>,
+  { params, scope, signal, releaseRead }: Admitted<GetTaskRequest>,
   after: number
 ): Promise<void> {
   const tail = new TaskTail(services, scope, params.id, { signal }).untilNext()
   const timer = services.clock.setTimeout(() => tail.end(), services.limits.longPollMs)
   try {
     const { task, generation } = await readTaskOrThrow(services.store, scope, params.id)
-    waits?.()
+    releaseRead?.()
     if (generation <= after && !isTerminal(task.status.state)) await tail.startAfter(generation).drain()
     signal?.throwIfAborted()
   } finally {

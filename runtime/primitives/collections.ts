@@ -122,12 +122,27 @@ export function without<Item>(list: readonly Item[], item: Item): readonly Item[
 }
 
 /**
- * Adds to a list in place, but gives a new list if it was empty: `push` reserves 17 places, which most lists of a turn
- * never fill.
+ * Adds to a list that is soon gone, or mostly has one item: those of a turn, for example. A list grows in place, but an
+ * empty one is replaced: its first `push` would reserve 17 places. See {@link appendToKept}.
  */
 export function appendItem<Item>(list: readonly Item[], item: Item): readonly Item[] {
   if (list.length === 0) return [item]
   ;(list as Item[]).push(item)
+  return list
+}
+
+/** Up to this length, {@link appendToKept} copies the list. */
+const SHORT = 8
+
+/**
+ * Adds to a list that stays in memory: those of a stored task, for example. Unlike {@link appendItem} it copies a short
+ * list, so that the list has no spare capacity: `push` would reserve 17 places, as `[...list, item]` does. A long list
+ * grows in place.
+ */
+export function appendToKept<Item extends object>(list: Item[], item: Item): Item[] {
+  if (list.length === 0) return [item]
+  if (list.length < SHORT) return list.toSpliced(list.length, 0, item)
+  list.push(item)
   return list
 }
 

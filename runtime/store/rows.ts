@@ -102,6 +102,9 @@ export interface WebhookNote {
   readonly progress: WebhookProgress
 }
 
+/** The portion of open tasks that a runtime counts in one read. */
+export const COUNTED_AT_ONCE = 2000
+
 /** Open tasks by state: a portion of all. */
 export interface StateCounts {
   readonly states: Readonly<Partial<Record<TaskState, number>>>

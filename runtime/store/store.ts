@@ -13,6 +13,9 @@ import type {
   Scope
 } from './rows.ts'
 
+// The two errors of contexts that move between the nodes of a cluster. They are compared with `===`, so throw these
+// objects, and no copies.
+
 /**
  * The error of a commit for a context that belongs to another node of a cluster: nothing was written. Calls that wait
  * for the context get it too, and run again on that node.
@@ -20,6 +23,16 @@ import type {
 export const NOT_OWNER = new A2AError('Overloaded', 'The context is moving to another node. Send the request again.', {
   retryAfterMs: 1000
 })
+
+/**
+ * The error for calls whose context moved to another node while their commit was under way: it may have been written. A
+ * call that may be repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
+ */
+export const OUTCOME_UNKNOWN = new A2AError(
+  'Overloaded',
+  'The state of the task is not known now. Read it again later.',
+  { retryAfterMs: 1000 }
+)
 
 /** Identifies one context of one scope. All three are opaque strings with any characters. */
 export interface ContextKey extends Scope {
@@ -394,13 +407,3 @@ export interface Store extends TransitionStore {
   /** Releases the engine's resources. `runtime.close()` calls it once; it may be called again. Later calls reject. */
   close(): Promise<void>
 }
-
-/**
- * The error for calls whose context moved to another node while their commit was under way: it may have been written. A
- * call that may be repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
- */
-export const OUTCOME_UNKNOWN = new A2AError(
-  'Overloaded',
-  'The state of the task is not known now. Read it again later.',
-  { retryAfterMs: 1000 }
-)

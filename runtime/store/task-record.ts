@@ -7,6 +7,7 @@ import type {
   TimelineEntry
 } from '../../machines/protocol/objects.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
+import { appendToKept } from '../primitives/collections.ts'
 import {
   generationOf,
   type ContextKey,
@@ -15,20 +16,6 @@ import {
   type StoredTask,
   type TaskEvent
 } from './store.ts'
-
-/** Up to this length, `append` copies the list. */
-const SHORT = 8
-
-/**
- * A list with one more item. A short list is copied, so that it has no spare capacity: most lists are short, and the
- * first `push` reserves 17 elements, as `[...list, item]` does. A long list grows in place.
- */
-export function append<T extends object>(list: T[], item: T): T[] {
-  if (list.length === 0) return [item]
-  if (list.length < SHORT) return list.toSpliced(list.length, 0, item)
-  list.push(item)
-  return list
-}
 
 /** Up to this many artifacts, a lookup scans the list. For more there is an index. */
 const FEW = 8
@@ -53,7 +40,7 @@ export class ArtifactList {
       return
     }
     this.#places?.set(artifact.artifactId, this.#list.length)
-    this.#list = append(this.#list, artifact)
+    this.#list = appendToKept(this.#list, artifact)
   }
 
   /** Copies that do not change with the list. */
@@ -177,7 +164,7 @@ export function applyMessage(record: TaskRecord, row: MessageRow): void {
 }
 
 function addMessage(record: TaskRecord, message: Message): void {
-  record.said = append(record.said, message)
+  record.said = appendToKept(record.said, message)
 }
 
 /** The task in wire form (§4.1.1). The history has all messages except that of the current status (§3.7). */

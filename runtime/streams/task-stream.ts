@@ -1,3 +1,4 @@
+import { taskNotFound } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { type NativeVersion, NEXT_VERSION } from '../../machines/protocol/versions.ts'
@@ -244,6 +245,45 @@ export async function readWhole(
 ): Promise<StoredTask | undefined> {
   const stored = await store.readTask(scope, taskId, firstRead(options))
   return stored && loadWholeTask(store, scope, stored, options, budget)
+}
+
+/** Reads a task as {@link readWhole} does. Throws TaskNotFound. */
+export async function readWholeOrThrow(
+  store: WholeTaskReader,
+  scope: Scope,
+  taskId: string,
+  options: ReadOptions,
+  budget?: Budget
+): Promise<StoredTask> {
+  const whole = await readWhole(store, scope, taskId, options, budget)
+  if (!whole) throw taskNotFound(taskId)
+  return whole
+}
+
+/** The whole of a task that was read with `firstRead(options)`. Throws TaskNotFound. */
+export async function completedOrThrow(
+  store: WholeTaskReader,
+  scope: Scope,
+  taskId: string,
+  stored: StoredTask | undefined,
+  options: ReadOptions,
+  budget?: Budget
+): Promise<StoredTask> {
+  const whole = stored && (await loadWholeTask(store, scope, stored, options, budget))
+  if (!whole) throw taskNotFound(taskId)
+  return whole
+}
+
+/** Reads a task of a scope, by default without history and artifacts. Throws TaskNotFound. */
+export async function readTaskOrThrow(
+  store: Pick<Store, 'readTask'>,
+  scope: Scope,
+  taskId: string,
+  options: ReadOptions = { historyLength: 0, artifacts: false }
+): Promise<StoredTask> {
+  const stored = await store.readTask(scope, taskId, options)
+  if (!stored) throw taskNotFound(taskId)
+  return stored
 }
 
 /**

@@ -11,7 +11,7 @@ import { afterAttempt, deliver, type DeliveryServices } from './delivery.ts'
 const TROUBLED_MS = 1000
 
 /** Dependencies of delivery queues. */
-export interface OutletServices extends DeliveryServices {
+export interface QueueServices extends DeliveryServices {
   readonly logger: Logger
   readonly counters: Counters
   /** Whether each tenant has a share of concurrent posts. */
@@ -19,7 +19,7 @@ export interface OutletServices extends DeliveryServices {
   readonly slots: KeyedSemaphore
   readonly notes: ProgressWriter
   /** Called when a queue is done. */
-  over(outlet: DeliveryQueue): void
+  over(queue: DeliveryQueue): void
 }
 
 /**
@@ -30,7 +30,7 @@ export interface OutletServices extends DeliveryServices {
 export class DeliveryQueue {
   readonly scope: Scope
   readonly row: WebhookRow
-  readonly #services: OutletServices
+  readonly #services: QueueServices
   readonly #hasEnded: boolean
   readonly #slot: Slot
   /** Known generation of the task's newest event, or of a later message. */
@@ -48,7 +48,7 @@ export class DeliveryQueue {
   #stop: AbortController | undefined
   #trying: Promise<void> | undefined
 
-  constructor({ scope, row, generation, hasEnded }: StoredWebhook, services: OutletServices) {
+  constructor({ scope, row, generation, hasEnded }: StoredWebhook, services: QueueServices) {
     this.scope = scope
     this.row = row
     this.#services = services

@@ -3,7 +3,7 @@ import type { WebhookBodyWriter } from '../ports/webhook-sender.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import type { StoredWebhook, Scope } from '../store/rows.ts'
 import { contextName, isSameScope } from '../store/store.ts'
-import { DeliveryQueue, KeyedSemaphore, type OutletServices, ProgressWriter } from './delivery-queue.ts'
+import { DeliveryQueue, KeyedSemaphore, type QueueServices, ProgressWriter } from './delivery-queue.ts'
 
 /** Batch size of reads. */
 const PORTION = 256
@@ -19,7 +19,7 @@ interface WebhookTask {
   /** Generation of the newest committed event. */
   generation: number
   /** By id of the webhook. */
-  readonly outlets: Map<string, DeliveryQueue>
+  readonly queues: Map<string, DeliveryQueue>
   /** Number of pending reads of its webhooks. */
   reads: number
 }
@@ -31,14 +31,14 @@ interface WebhookTask {
 export class Webhooks {
   /** Writers of bodies in older versions of A2A, by version. */
   readonly writings: Map<string, WebhookBodyWriter>
-  readonly #services: OutletServices
+  readonly #services: QueueServices
   readonly #tasks = new ReleasingMap<WebhookTask>()
   readonly #counts = new Map<string, number>()
   #isReading = true
   #isClosed = false
   #timer: unknown
 
-  constructor(services: Omit<OutletServices, 'slots' | 'notes' | 'over' | 'writings'>) {
+  constructor(services: Omit<QueueServices, 'slots' | 'notes' | 'over' | 'writings'>) {
     const { webhooksAtOnce, webhooksAtOncePerHost, principalShare, tenantShare } = services.limits
     const limitOf = (name: string) => {
       if (name.startsWith('host ')) return webhooksAtOncePerHost
@@ -52,7 +52,7 @@ export class Webhooks {
       writings: this.writings,
       slots: new KeyedSemaphore(limitOf),
       notes: new ProgressWriter(services.store),
-      over: outlet => this.#forget(outlet)
+      over: queue => this.#forget(queue)
     }
   }
 
@@ -67,9 +67,9 @@ export class Webhooks {
    * grace period.
    */
   async release(isLost: (taskId: string) => boolean): Promise<void> {
-    const lost = this.#tasks.entries().flatMap(([taskId, { outlets }]) => (isLost(taskId) ? [...outlets.values()] : []))
+    const lost = this.#tasks.entries().flatMap(([taskId, { queues }]) => (isLost(taskId) ? [...queues.values()] : []))
     await this.#finish(lost)
-    for (const outlet of lost) this.#forget(outlet)
+    for (const queue of lost) this.#forget(queue)
   }
 
   /** Whether a task may have webhooks. */
@@ -81,14 +81,14 @@ export class Webhooks {
   advance(taskId: string, generation: number): void {
     const task = this.#taskOf(taskId)
     task.generation = Math.max(task.generation, generation)
-    for (const outlet of task.outlets.values()) outlet.advance(generation)
+    for (const queue of task.queues.values()) queue.advance(generation)
   }
 
   /** Number of webhooks with an event that is not delivered. Looks at every active webhook. */
   get waiting(): number {
     let waiting = 0
-    for (const { outlets } of this.#tasks.values())
-      for (const outlet of outlets.values()) if (!outlet.isUpToDate) waiting += 1
+    for (const { queues } of this.#tasks.values())
+      for (const queue of queues.values()) if (!queue.isUpToDate) waiting += 1
     return waiting
   }
 
@@ -101,7 +101,7 @@ export class Webhooks {
   async refresh(scope: Scope, taskId: string, ids?: readonly string[]): Promise<void> {
     const task = this.#taskOf(taskId)
     task.reads += 1
-    for (const id of ids ?? task.outlets.keys()) this.drop(taskId, id)
+    for (const id of ids ?? task.queues.keys()) this.drop(taskId, id)
     try {
       const stored = await this.#services.store.readWebhooks(scope, taskId)
       for (const each of stored) this.#take(each)
@@ -115,16 +115,16 @@ export class Webhooks {
 
   /** Stops the queue of a webhook at once. */
   drop(taskId: string, id: string): void {
-    const outlet = this.#tasks.get(taskId)?.outlets.get(id)
-    if (!outlet) return
-    outlet.stop()
-    this.#forget(outlet)
+    const queue = this.#tasks.get(taskId)?.queues.get(id)
+    if (!queue) return
+    queue.stop()
+    this.#forget(queue)
   }
 
   /** Reads the webhooks of a scope again after an erasure. */
   async erased(whose: Scope): Promise<void> {
-    for (const [taskId, { outlets }] of this.#tasks.entries()) {
-      const gone = [...outlets.values()].filter(({ scope }) => isSameScope(scope, whose))
+    for (const [taskId, { queues }] of this.#tasks.entries()) {
+      const gone = [...queues.values()].filter(({ scope }) => isSameScope(scope, whose))
       if (gone.length > 0) await this.refresh(whose, taskId)
     }
   }
@@ -133,13 +133,13 @@ export class Webhooks {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#services.clock.clearTimeout(this.#timer)
-    await this.#finish(this.#tasks.values().flatMap(({ outlets }) => [...outlets.values()]))
+    await this.#finish(this.#tasks.values().flatMap(({ queues }) => [...queues.values()]))
   }
 
-  async #finish(outlets: readonly DeliveryQueue[]): Promise<void> {
+  async #finish(queues: readonly DeliveryQueue[]): Promise<void> {
     const { clock, notes } = this.#services
-    const stop = clock.setTimeout(() => outlets.forEach(outlet => outlet.stop()), GRACE_MS)
-    await Promise.all(outlets.map(outlet => outlet.finish()))
+    const stop = clock.setTimeout(() => queues.forEach(queue => queue.stop()), GRACE_MS)
+    await Promise.all(queues.map(queue => queue.finish()))
     clock.clearTimeout(stop)
     await notes.settled()
   }
@@ -175,21 +175,21 @@ export class Webhooks {
   #take(stored: StoredWebhook): void {
     const { scope, row } = stored
     const task = this.#taskOf(row.taskId)
-    if (this.#isClosed || row.progress.end || task.outlets.has(row.id)) return
-    const outlet = new DeliveryQueue(stored, this.#services)
-    task.outlets.set(row.id, outlet)
+    if (this.#isClosed || row.progress.end || task.queues.has(row.id)) return
+    const queue = new DeliveryQueue(stored, this.#services)
+    task.queues.set(row.id, queue)
     this.#count(scope, 1)
-    outlet.advance(task.generation)
+    queue.advance(task.generation)
   }
 
-  #forget(outlet: DeliveryQueue): void {
+  #forget(queue: DeliveryQueue): void {
     const {
       scope,
       row: { taskId, id }
-    } = outlet
+    } = queue
     const task = this.#tasks.get(taskId)
-    if (task?.outlets.get(id) !== outlet) return
-    task.outlets.delete(id)
+    if (task?.queues.get(id) !== queue) return
+    task.queues.delete(id)
     this.#count(scope, -1)
     this.#tidy(taskId)
   }
@@ -204,7 +204,7 @@ export class Webhooks {
   #taskOf(taskId: string): WebhookTask {
     const known = this.#tasks.get(taskId)
     if (known) return known
-    const task: WebhookTask = { generation: 0, outlets: new Map(), reads: 0 }
+    const task: WebhookTask = { generation: 0, queues: new Map(), reads: 0 }
     this.#tasks.set(taskId, task)
     return task
   }
@@ -212,7 +212,7 @@ export class Webhooks {
   /** Forgets a task without queues and reads. */
   #tidy(taskId: string): void {
     const task = this.#tasks.get(taskId)
-    if (task && task.outlets.size === 0 && task.reads === 0 && !this.#isReading) this.#tasks.delete(taskId)
+    if (task && task.queues.size === 0 && task.reads === 0 && !this.#isReading) this.#tasks.delete(taskId)
   }
 }
 

@@ -27,7 +27,7 @@ export interface Search extends TailSources {
   readonly loads: WorkLoads
   readonly signal: AbortSignal
   /** Called with `true` when the wait begins, and with `false` when it ends, unless the signal aborted it. */
-  readonly waits: (isWaiting: boolean) => void
+  readonly noteWaiting: (isWaiting: boolean) => void
 }
 
 /**
@@ -36,12 +36,12 @@ export interface Search extends TailSources {
  * Rejects with RateLimited if there is no memory to load it, and with the signal's reason if that aborts.
  */
 export async function awaitTask(taskId: string, search: Search): Promise<Task> {
-  const { store, scope, loads, signal, waits } = search
+  const { store, scope, loads, signal, noteWaiting } = search
   const tail = new TaskTail(search, scope, taskId, { signal })
   try {
     const now = await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
     if (now && !isTerminal(now.task.status.state)) {
-      waits(true)
+      noteWaiting(true)
       // An error means that the task was removed, which the next read finds, or that the runtime closes and has stopped
       // the work.
       await tail
@@ -49,7 +49,7 @@ export async function awaitTask(taskId: string, search: Search): Promise<Task> {
         .drain()
         .catch(() => {})
       signal.throwIfAborted()
-      waits(false)
+      noteWaiting(false)
     }
     const ended = now && (await store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))
     if (ended && ended.task.status.state !== 'TASK_STATE_COMPLETED') throw notCompleted(ended.task)

@@ -22,7 +22,8 @@ import { taskIdOf, hostOf, actorPathOf } from '../commits/actor-host.ts'
 import { checkArgument, checkOptions, functionFor, withMembers } from '../primitives/options.ts'
 import { assign, promiseLogic, setup } from '../xstate/library.ts'
 import { noteWrittenLogic } from '../xstate/state-nodes.ts'
-import { Replay, RunJournal, Steps } from './journal.ts'
+import { RunJournal, Steps } from './journal.ts'
+import { Replay } from './replay.ts'
 
 /** Content of a refinement. It has no name, because it keeps the name of its original. */
 export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>

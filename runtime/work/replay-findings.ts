@@ -5,8 +5,8 @@ import type { WorkInput } from '../authoring/work-arguments.ts'
 import { sameJson } from '../primitives/json.ts'
 import type { WorkStore } from '../store/retrying-reads.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
-import { isSleep } from './journal.ts'
 import type { RedactedValues } from './redacted-values.ts'
+import { isSleep } from './replay.ts'
 
 /** Where a replay differs from the record, and both sides. */
 export interface Divergence {

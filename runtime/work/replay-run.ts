@@ -8,7 +8,6 @@ import type { Logger } from '../ports/logger.ts'
 import type { ContextKey, JournalRow, TaskEvent } from '../store/store.ts'
 import { createActor, promiseLogic } from '../xstate/library.ts'
 import { programOf, type WorkFunction, type WorkGenerator } from './function-work.ts'
-import { ENDED_SLEEP, Replay } from './journal.ts'
 import {
   ASKS,
   Findings,
@@ -19,6 +18,7 @@ import {
   SLEEP,
   wordText
 } from './replay-findings.ts'
+import { ENDED_SLEEP, Replay } from './replay.ts'
 import { WorkRun } from './work-run.ts'
 
 /**

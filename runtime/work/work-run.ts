@@ -27,9 +27,10 @@ import { createActor } from '../xstate/library.ts'
 import { refuseOtherMajor } from '../xstate/other-majors.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
 import { prerequisitesOf } from './awaited-tasks.ts'
-import { Replay, RunJournal, Steps } from './journal.ts'
+import { RunJournal, Steps } from './journal.ts'
 import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
 import { findArtifactToRefine } from './refining.ts'
+import { Replay } from './replay.ts'
 import { detailsFromJournal } from './work-input.ts'
 
 /** The function that a run calls: the author's code, with its arguments and the run. */
@@ -288,22 +289,21 @@ export class WorkRun {
 
   /** Warns of words that a generator made and did not yield. */
   #warnUnused(): void {
+    const { taskId } = this.#log
     const words = this.#unusedWords?.names() ?? []
     if (words.length > 0)
-      this.#host.logger.warn(`a generator made words that it never said. Write ${words.join(', ')}`, {
-        taskId: this.#log.taskId
-      })
+      this.#host.logger.warn(`a generator made words that it never said. Write ${words.join(', ')}`, { taskId })
   }
 
   async #work(input: WorkInput | undefined): Promise<void> {
     try {
       const { taskId } = this.#log
       let journal: readonly JournalRow[] | undefined
-      const given =
-        input ??
-        (await this.#host.workInput(taskId, async () =>
-          detailsFromJournal((journal = await this.#host.readJournal(taskId)))
-        ))
+      const readDetails = async () => {
+        journal = await this.#host.readJournal(taskId)
+        return detailsFromJournal(journal)
+      }
+      const given = input ?? (await this.#host.workInput(taskId, readDetails))
       if (this.#isReplaying) {
         const events = await this.#host.readEvents(taskId)
         this.#chunks.note(events)

@@ -112,14 +112,15 @@ function configurationOf(
     moves: type => {
       const found = ofTypes.get(type)
       if (found) return found
-      // Unknown event types share the moves of their wildcards, since their number is unbounded.
-      let name = named.has(type) ? type : ''
-      const known = name === '' ? ofWildcards : ofTypes
-      if (name === '') for (const wildcard of wildcards) if (isBelow(type, wildcard.prefix)) name += wildcard.name
-      const before = known.get(name)
+      // The number of unknown event types is unbounded, so those that match the same wildcards share their moves: the
+      // key is then the list of these wildcards, such as `a.* a.b.* `.
+      let key = named.has(type) ? type : ''
+      const known = key === '' ? ofWildcards : ofTypes
+      if (key === '') for (const wildcard of wildcards) if (isBelow(type, wildcard.prefix)) key += wildcard.name
+      const before = known.get(key)
       if (before) return before
       const moves = nodes.flatMap(node => transitionsOf(node, type)).map(move)
-      known.set(name, moves)
+      known.set(key, moves)
       return moves
     },
     get always() {

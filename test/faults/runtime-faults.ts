@@ -3,7 +3,7 @@ import type { Fault } from './fault.ts'
 const PIPELINE = 'runtime/commits/commit-pipeline.ts'
 const SENDS = 'runtime/operations/keyed-messages.ts'
 const TIMERS = 'runtime/commits/task-timers.ts'
-const REPLAY = 'runtime/work/journal.ts'
+const REPLAY = 'runtime/work/replay.ts'
 const TASKS = 'runtime/operations/tasks.ts'
 
 /** Faults of the runtime. */
@@ -11,7 +11,7 @@ export const runtimeFaults: readonly Fault[] = [
   {
     name: 'an operation whose capability is off is served',
     file: 'runtime/operations/admission.ts',
-    find: 'if (refusal) throw refusal()',
+    find: 'if (makeRefusal) throw makeRefusal()',
     replace: ''
   },
   {
@@ -230,8 +230,8 @@ export const runtimeFaults: readonly Fault[] = [
     name: 'every caller may use every tenant',
     file: 'runtime/access/quotas.ts',
     unit: 'test/runtime/access/tenants.test.ts',
-    find: 'const isServed = this.#services.tenants.has(scope, claims)',
-    replace: 'const isServed = this.#services.tenants.has(scope, claims) || true'
+    find: 'const mayUseTenant = this.#services.tenants.has(scope, claims)',
+    replace: 'const mayUseTenant = this.#services.tenants.has(scope, claims) || true'
   },
   {
     name: 'the terms of a deal do not reach the work',
@@ -510,14 +510,14 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'the decision on a patch is not stored',
-    file: REPLAY,
+    file: 'runtime/work/journal.ts',
     unit: 'test/runtime/work/patches.test.ts',
     find: 'this.keep(PATCH_PREFIX + name, { isPatched, atMs: this.#host.clock.now() } satisfies PatchDecision)',
     replace: ''
   },
   {
     name: 'a retired patch does not throw for a task that goes on without it',
-    file: REPLAY,
+    file: 'runtime/work/journal.ts',
     unit: 'test/runtime/work/patches.test.ts',
     find: 'if (this.#patchOf(name) ?? (!this.#hasPassed && this.#decide(name, true))) return',
     replace: 'return'

@@ -6,7 +6,7 @@ import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/proto
 import type { Agent } from '../../../runtime/index.ts'
 import type { Scope } from '../../../runtime/store/rows.ts'
 import type { ContextKey, StoredTask, TaskCursor, TaskEvent } from '../../../runtime/store/store.ts'
-import { readOpenRow, tryRestore } from '../../../runtime/work-port.ts'
+import { agentOfVersion, readOpenRow, tryRestore } from '../../../runtime/work-port.ts'
 import type { PersistedSnapshot } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { scopesOf, type StoreReader } from '../../rows/store-reader.ts'
 import type { AgentSide } from '../../testing/diff/agent-diff.ts'
@@ -152,7 +152,7 @@ class Trial {
       const row = await readOpenRow(this.#store, key, id)
       if (!row) return undefined
       const { from, to, before, after, chart } = tryRestore(agent, row)
-      const { properties } = agent.earlier?.[to] ?? agent
+      const { properties } = agentOfVersion(agent, to)
       const { verdict, details } = await this.#comparison.judge({ ...key, ...row })
       const events = properties && chart ? await this.#store.readEvents(scope, id, 0, generation) : []
       return {

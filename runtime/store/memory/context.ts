@@ -1,8 +1,8 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
-import { appendItem, NONE } from '../../primitives/collections.ts'
+import { appendItem, appendToKept, NONE } from '../../primitives/collections.ts'
 import { jsonBytes } from '../../primitives/json.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
-import { append, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
+import { applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
 import { StatusOrder } from './indexes.ts'
 
 const TASK = '"taskId":"","contextId":""'
@@ -134,7 +134,7 @@ export class MemoryContext {
       if (place < 0 && !known.has(row.taskId)) fresh = appendItem(fresh, this.#newTask(row.taskId))
       this.#writeRow(row, place)
     }
-    for (const task of fresh) this.tasks = append(this.tasks, task)
+    for (const task of fresh) this.tasks = appendToKept(this.tasks, task)
     this.#keep(journal)
     this.commit += 1
     this.atMs = atMs
@@ -145,7 +145,7 @@ export class MemoryContext {
   /** Writes one entry of a commit's log; `task` is its task, if any. */
   writeEntry(entry: TaskEvent | MessageRow, task: LoggedTask | undefined): void {
     if ('message' in entry) {
-      this.messages = append(this.messages, entry)
+      this.messages = appendToKept(this.messages, entry)
       if (task) applyMessage(task, entry)
     } else if (task) this.#writeEvent(task, entry)
   }
@@ -200,7 +200,7 @@ export class MemoryContext {
       if (place >= 0) this.live = this.live.toSpliced(place, 1)
       this.#forget(row.taskId)
     } else if (place >= 0) this.live[place] = row
-    else this.live = append(this.live, row)
+    else this.live = appendToKept(this.live, row)
   }
 
   /** Adds rows of live tasks to the journal. A row replaces one with the same key. */
@@ -263,7 +263,7 @@ function isLive(row: TaskRow): row is LiveRow {
 }
 
 function logEvent(task: LoggedTask, event: TaskEvent): void {
-  task.log = append(task.log, event)
+  task.log = appendToKept(task.log, event)
   applyEvent(task, event)
 }
 

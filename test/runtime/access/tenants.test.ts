@@ -665,9 +665,9 @@ await t.test('turns', async t => {
     const begun: string[] = []
     const ends: (() => void)[] = []
     const call = (user: string, name: string) =>
-      scheduler.take(user, waits => {
+      scheduler.take(user, releaseRead => {
         begun.push(name)
-        return new Promise<void>(end => ends.push(name === 'waits' ? waits : end))
+        return new Promise<void>(end => ends.push(name === 'waits' ? releaseRead : end))
       })
     for (let count = 0; count < 256; count += 1) void call('noisy', count === 255 ? 'waits' : 'reads')
     await until(() => ends.length === 256)

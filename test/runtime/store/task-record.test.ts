@@ -1,9 +1,6 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { text, textOf as textOfParts } from '../../../runtime/index.ts'
 import {
-  append,
   applyEvent,
   applyMessage,
   ArtifactList,
@@ -47,23 +44,4 @@ await t.test('a projection is a copy for the caller, and counts from the newest'
   t.strictSame(projectTask(record, { historyLength: 2, artifacts: false }).task.history?.map(textOf), ['b', 'c'])
   t.equal(projectTask(record, { artifacts: false }).task.artifacts, undefined)
   t.equal(projectTask(record, { historyLength: 0 }).task.history, undefined)
-})
-
-await t.test('a short list has no spare capacity', t => {
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as () => void
-  const inUse = () => {
-    gc()
-    return process.memoryUsage().heapUsed
-  }
-  const bytesOf = (make: () => unknown[]) => {
-    const before = inUse()
-    const lists = Array.from({ length: 20_000 }, make)
-    return (inUse() - before) / lists.length
-  }
-  const item = {}
-  const least = bytesOf(() => [item, item])
-  const bytes = bytesOf(() => append(append([], item), item))
-  t.ok(least > 32 && bytes < 1.5 * least, `${bytes.toFixed(0)} bytes, and ${least.toFixed(0)} at least`)
-  t.end()
 })
