@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, normalize } from 'node:path'
 import t from 'tap'
 import { parseAst } from 'vite'
 
@@ -117,6 +117,9 @@ const MOST_DOORS = 30
 
 /** The files of a folder, apart from those of its folders. */
 const MOST_FILES = 20
+
+/** The files of a folder of the adapters that needs no README, with those of its folders. */
+const MOST_WITHOUT_README = 8
 
 /** A shorter file has importers in two folders, or a reason. */
 const SHORT_FILE = 60
@@ -417,14 +420,24 @@ await t.test('a folder of sources has at most twenty files, a large one has a RE
       `${folder} has at most ${MOST_FILES} files: merge two of them, or make a folder of those that belong together`
     )
   for (const folder of ADAPTERS) {
-    const own = paths.filter(path => path.startsWith(`adapters/${folder}/`)).map(path => path.split('/').slice(2))
-    if (own.length <= 8) continue
-    const readme = readFileSync(`adapters/${folder}/README.md`, 'utf8')
-    for (const [name = '', isFolder] of own)
-      t.ok(
-        readme.includes(isFolder === undefined ? `\`${name.replace(/\.tsx?$/, '')}\`` : `\`${name}/\``),
-        `the README of ${folder} names ${name}`
-      )
+    const own = paths.filter(path => path.startsWith(`adapters/${folder}/`))
+    const page = `adapters/${folder}/README.md`
+    t.ok(own.length <= MOST_WITHOUT_README || existsSync(page), `${page} says what the folder is for`)
+    if (!existsSync(page)) continue
+    const readme = readFileSync(page, 'utf8')
+    const parts = own.map(path =>
+      path
+        .replace(/\.tsx?$/, '')
+        .split('/')
+        .slice(2)
+    )
+    for (const [name = '', isFolder] of parts)
+      t.ok(readme.includes(isFolder === undefined ? `\`${name}\`` : `\`${name}/\``), `${page} names ${name}`)
+    const there = new Set([...parts.flat(), ...own.map(path => basename(path))])
+    for (const [, name = '', hyphened = name] of readme.matchAll(
+      /^(?:- |\| )`([a-z][\w./-]*)`|`([a-z\d]+(?:-[a-z\d]+)+)`/gm
+    ))
+      t.ok(there.has(hyphened.replace(/\/$/, '')), `${page} names ${hyphened}, which is there`)
   }
 })
 
