@@ -7,7 +7,8 @@ import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
 import { surviveRejections, whenAborted } from './process/process-events.ts'
-import { checkMcp, openStore, readLogForm, registeredTelemetry } from './serve/parts.ts'
+import { checkMcp, readLogForm, registeredTelemetry } from './serve/parts.ts'
+import { openStore } from './stores.ts'
 import { oneLine } from './text/terminal.ts'
 
 const OPTIONS = {

@@ -32,12 +32,12 @@ import {
   checkMcp,
   legacyDialects,
   listenError,
-  openStore,
   placesOf,
   registeredTelemetry,
   type ServedTelemetry
 } from '../serve/parts.ts'
 import { readServeArguments, type RuntimeSettings, SERVE_OPTIONS, type ServeSettings } from '../serve/serve-options.ts'
+import { openStore } from '../stores.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal.ts'
 import { authorErrorText } from './author-error.ts'
 import { Reloader } from './reloader.ts'

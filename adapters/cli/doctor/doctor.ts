@@ -2,13 +2,11 @@ import { access, constants, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { countOpenVersions } from '../../../runtime/work-port.ts'
 import { installedVersion, satisfies } from '../../peers/installed-packages.ts'
-import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { checkUse } from '../../postgres/session/server-checks.ts'
 import { isUrl, readOptions, refusePassword } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
-import { databaseNameOf } from '../db.ts'
 import { loadAgent, nodeReader } from '../load-agent.ts'
-import { openReader } from '../serve/parts.ts'
+import { databaseNameOf, openReader, type StoreKind, storeKindOf } from '../stores.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, callOption, ENVIRONMENT_HELP, readAccess } from '../talk/agent-connection.ts'
 import { oneLine, plain, type Style, styleText } from '../text/terminal.ts'
 import {
@@ -143,7 +141,7 @@ const MENDS = {
     'Restore a backup of the database. taskchart db check names each damage',
     'Start the database, or correct its URL. taskchart serve --db creates its tables'
   ]
-} as const
+} as const satisfies Record<StoreKind, readonly [restore: string, correct: string]>
 
 /** Whether this user may write a file, or create files in a folder. */
 export async function mayWrite(path: string): Promise<boolean> {
@@ -162,10 +160,10 @@ export async function databaseFinding(
   { cwd }: Pick<Io, 'cwd'>,
   isWritable = mayWrite
 ): Promise<CheckResult> {
-  const isFile = !isPostgresUrl(db)
-  const [restore, correct] = MENDS[isFile ? 'file' : 'database']
+  const kind = storeKindOf(db)
+  const [restore, correct] = MENDS[kind]
   try {
-    if (isFile) {
+    if (kind === 'file') {
       const path = resolve(cwd, db)
       const file = await realpath(path).catch(() => undefined)
       // SQLite creates files beside it.
@@ -197,7 +195,7 @@ export async function databaseFinding(
     const [message = '', statements] = (error as Error).message.split(/ (?=As an administrator, run )/)
     return {
       status: 'wrong',
-      what: `${isFile ? db : 'The database'} cannot be used: ${message}`,
+      what: `${kind === 'file' ? db : 'The database'} cannot be used: ${message}`,
       mend: statements ?? installIn(message) ?? correct
     }
   }

@@ -6,7 +6,7 @@ import { CommandError, EXIT, usageError, type Command, type Io } from '../comman
 import { lineWriter } from '../db.ts'
 import { coverageFile } from '../files.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { openReader } from '../serve/parts.ts'
+import { openReader } from '../stores.ts'
 import { tableLines } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 
