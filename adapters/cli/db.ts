@@ -23,8 +23,13 @@ const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<
 
 /** `taskchart db`: backs up, copies, shrinks, migrates, checks and counts what a store has. */
 export const dbCommand: Command = {
-  words: ['backup', 'copy', 'vacuum', 'migrate', 'check', 'stats'],
-  usage: 'taskchart db backup FILE TO|copy FROM TO|vacuum FILE|migrate FILE|URL|check FILE|URL|stats FILE|URL',
+  words: [...ACTIONS.keys()],
+  usage: [
+    'taskchart db backup FILE TO',
+    'taskchart db copy FROM TO',
+    'taskchart db vacuum FILE',
+    'taskchart db migrate|check|stats FILE|URL'
+  ],
   details: `
   backup FILE TO  copy FILE to the new file TO, even while a server uses FILE. TO is complete by itself. To restore it,
                   stop the server, move FILE, FILE-wal and FILE-shm away, and copy TO to FILE.

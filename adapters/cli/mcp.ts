@@ -19,7 +19,7 @@ const OPTIONS = {
 
 /** `taskchart mcp`: the agent as a program of a host that speaks the Model Context Protocol. */
 export const mcpCommand: Command = {
-  usage: 'taskchart mcp AGENT.ts|js [--db FILE|URL] [--principal NAME] [--log text|json]',
+  usage: ['taskchart mcp AGENT.ts|js [--db FILE|URL] [--principal NAME] [--log text|json]'],
   details: `A host starts this program, and speaks the Model Context Protocol with it over stdin and stdout. Add it to a host:
 
   claude mcp add barista -- npx taskchart mcp agent.ts --db tasks.db

@@ -23,8 +23,10 @@ import { showStatus } from './status.ts'
 
 /** `taskchart cluster`: serves an agent by several nodes on this machine, and shows the nodes of a database. */
 export const clusterCommand: Command = {
-  usage: `taskchart cluster AGENT.ts|js [--nodes 3] [--db URL] [--port 4242] [--api-key KEY] [--json]
-       taskchart cluster status AGENT.ts|js|--db URL [--json]`,
+  usage: [
+    'taskchart cluster AGENT.ts|js [--nodes 3] [--db URL] [--port 4242] [--api-key KEY] [--json]',
+    'taskchart cluster status AGENT.ts|js|--db URL [--json]'
+  ],
   words: ['status'],
   details: `Starts nodes of the agent as processes that share one PostgreSQL database, to try what happens when one is killed. Clients may use
 any node. To serve one node on each of several machines, use taskchart serve --node. Ctrl-C or SIGTERM stops all of them. A node that

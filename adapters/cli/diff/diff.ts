@@ -17,9 +17,11 @@ import { withRevision } from './revision.ts'
 
 /** `taskchart diff`: what a change of an agent means for the tasks that are open. */
 export const diffCommand: Command = {
-  usage: `taskchart diff OLD.ts|js NEW.ts|js [-o FORMAT | --json] [--chart NAME]
-       taskchart diff AGENT.ts|js --since REVISION [-o FORMAT | --json] [--chart NAME]
-       taskchart diff --db FILE|URL NEW.ts|js [-o FORMAT | --json] [--chart NAME]`,
+  usage: [
+    'taskchart diff OLD.ts|js NEW.ts|js [-o FORMAT | --json] [--chart NAME]',
+    'taskchart diff AGENT.ts|js --since REVISION [-o FORMAT | --json] [--chart NAME]',
+    'taskchart diff --db FILE|URL NEW.ts|js [-o FORMAT | --json] [--chart NAME]'
+  ],
   details: `Compares two versions of an agent: states, transitions, guards, timers, questions, actors, and the text of their code. Then it
 says for every configuration that stored tasks can be in what they do with the new version:
 

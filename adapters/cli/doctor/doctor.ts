@@ -23,8 +23,9 @@ import { urlFindings } from './remote-agent.ts'
 
 /** `taskchart doctor`: lists the faults of this machine or of an agent, and what mends them. */
 export const doctorCommand: Command = {
-  usage:
-    'taskchart doctor [URL|AGENT.ts|js] [--text "TEXT"] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…',
+  usage: [
+    'taskchart doctor [URL|AGENT.ts|js] [--text "TEXT"] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…'
+  ],
   details: `Looks at Node, the packages that taskchart can use, and the usual port. With a module, at whether it can be loaded. With a URL,
 at the agent's card, its clock, and calls that change nothing. What is odd about the answers is a note if taskchart's client
 copes with it. Each line on stdout begins with ok, note or WRONG. Below it stands the line that mends it, if there is one.
