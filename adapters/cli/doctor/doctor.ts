@@ -11,7 +11,7 @@ import { ACCESS_HELP, ACCESS_OPTIONS, callOption, ENVIRONMENT_HELP, readAccess }
 import { oneLine, plain, type Style, styleText } from '../text/terminal.ts'
 import {
   agentFinding,
-  type CheckResult,
+  type DoctorFinding,
   installIn,
   manifest,
   nodeFinding,
@@ -53,8 +53,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   const isRemote = target !== undefined && isUrl(target)
   if (isRemote) refusePassword(target)
   if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
-  const findings: CheckResult[] = []
-  const print = (...found: readonly CheckResult[]) => {
+  const findings: DoctorFinding[] = []
+  const print = (...found: readonly DoctorFinding[]) => {
     findings.push(...found)
     for (const finding of found) io.stdout.write(textOf(finding, io.colours.stdout))
   }
@@ -79,26 +79,26 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return findings.some(({ status }) => status === 'wrong') ? EXIT.error : EXIT.ok
 }
 
-const MARKS: Readonly<Record<CheckResult['status'], readonly [mark: string, style: Style]>> = {
+const MARKS: Readonly<Record<DoctorFinding['status'], readonly [mark: string, style: Style]>> = {
   ok: ['ok', 'green'],
   note: ['note', 'yellow'],
   wrong: ['WRONG', 'red']
 }
 
-function textOf({ status, what, mend }: CheckResult, hasColours: boolean): string {
+function textOf({ status, what, mend }: DoctorFinding, hasColours: boolean): string {
   const [mark, style] = MARKS[status]
   const lines = plain(what).split('\n').join('\n       ')
   return `${styleText(hasColours, style, mark.padEnd(5))}  ${lines}\n${mend === undefined ? '' : `       ${oneLine(mend)}\n`}`
 }
 
 /** The open tasks that each entry of the agent's `earlier` serves, and those of versions without an entry. */
-async function earlierFindings(target: string, db: string, io: Io): Promise<CheckResult[]> {
+async function earlierFindings(target: string, db: string, io: Io): Promise<DoctorFinding[]> {
   const { agent } = await loadAgent(target, io.cwd)
   if (!agent.earlier) return []
   const open = await openVersions(db, io.cwd)
   if (!open) return []
   const tasks = (count: number) => (count === 1 ? '1 open task' : `${count} open tasks`)
-  const served = Object.keys(agent.earlier).map((version): CheckResult => {
+  const served = Object.keys(agent.earlier).map((version): DoctorFinding => {
     const count = open.get(version) ?? 0
     const what = `the entry of version ${version} in earlier serves ${count === 0 ? 'no open task' : tasks(count)}`
     return count === 0
@@ -108,7 +108,7 @@ async function earlierFindings(target: string, db: string, io: Io): Promise<Chec
   const others = [...open].filter(([version]) => version !== agent.version && agent.earlier?.[version] === undefined)
   return [
     ...served,
-    ...others.map(([version, count]): CheckResult => ({
+    ...others.map(([version, count]): DoctorFinding => ({
       status: 'note',
       what: `${tasks(count)} of ${version === '' ? 'no version' : `version ${version}`}, which has no entry in earlier`,
       mend: `What becomes of them says: taskchart diff --db ${db} ${target}`
@@ -160,7 +160,7 @@ export async function databaseFinding(
   db: string,
   { cwd }: Pick<Io, 'cwd'>,
   isWritable = mayWrite
-): Promise<CheckResult> {
+): Promise<DoctorFinding> {
   const kind = storeKindOf(db)
   const [restore, correct] = MENDS[kind]
   try {
