@@ -145,7 +145,8 @@ const STYLES: Readonly<Record<string, Style>> = {
   completed: 'green',
   failed: 'red',
   rejected: 'red',
-  canceled: 'red',
+  // Not as a failure: the client wanted the end.
+  canceled: 'dim',
   'input-required': 'yellow',
   'auth-required': 'yellow',
   working: 'cyan',
