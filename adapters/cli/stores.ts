@@ -13,7 +13,7 @@ import { readSqlite, sqliteStore } from '../storage/sqlite.ts'
 /** What `--db` names: a SQLite file, or a PostgreSQL database by its URL. */
 export type StoreKind = 'file' | 'database'
 
-/** What commands do with a store of one kind. `place` is an absolute path, or a URL. */
+/** The functions that open a store of one kind. `place` is an absolute path, or a URL. */
 interface StoreEngine {
   open(place: string, logger: Logger, stopped: (error: Error) => void): Promise<Store>
   read(place: string, logger: Logger): Promise<StoreReader>

@@ -61,8 +61,8 @@ function goesOn([first = '', ...more]: readonly string[], line: string): boolean
 const DESCRIBED = 18
 
 /**
- * Joins the lines of an entry, of a form of the command, or of a paragraph, and breaks them at spaces. An entry may have
- * a line of its own.
+ * Joins the lines of an entry, of a form of the command, or of a paragraph, and breaks them at spaces. An entry may
+ * have a line of its own.
  */
 function wrap([first = '', ...more]: readonly string[], columns: number): string[] {
   const isEntry = /^(?: {2}|Usage: )/.test(first)
