@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, normalize } from 'node:path'
 import t from 'tap'
 import { parseAst } from 'vite'
 
@@ -114,6 +114,12 @@ const LONGEST_LINE = 120
 
 /** The files of the runtime that adapters may import. */
 const MOST_DOORS = 30
+
+/** The files of a folder, apart from those of its folders. */
+const MOST_FILES = 20
+
+/** The files of a folder of the adapters that needs no README, with those of its folders. */
+const MOST_WITHOUT_README = 8
 
 /** A shorter file has importers in two folders, or a reason. */
 const SHORT_FILE = 60
@@ -325,7 +331,10 @@ await t.test('imports go one way: adapters, runtime, machines, protocol', async 
   for (const { path, imports } of files) {
     for (const name of imports.filter(name => name.startsWith('.'))) {
       const target = normalize(join(dirname(path), name))
-      t.ok(layerOf(target) >= layerOf(path), `${path} imports ${target}`)
+      t.ok(
+        layerOf(target) >= layerOf(path),
+        `${path} imports ${target}: move what it needs to its own layer or to one below it`
+      )
     }
   }
 })
@@ -334,36 +343,51 @@ await t.test('imports between rooms of the runtime go one way, including types',
   const rooms = files
     .filter(({ path }) => path.startsWith('runtime/'))
     .map(({ path, imports }) => ({ path, imports, room: roomOf(path) }))
-  t.strictSame(new Set(rooms.map(({ room }) => room)), new Set(ROOMS), 'every folder is a room')
+  t.strictSame(
+    new Set(rooms.map(({ room }) => room)),
+    new Set(ROOMS),
+    'every folder is a room: add a new one to ROOMS, to runtime/README.md and to docs/architecture.md'
+  )
   for (const { path, imports, room } of rooms) {
     for (const name of imports.filter(name => name.startsWith('.'))) {
       const target = normalize(join(dirname(path), name))
       if (target.startsWith('runtime/'))
-        t.ok(ROOMS.indexOf(roomOf(target)) <= ROOMS.indexOf(room), `${path} imports ${target}`)
+        t.ok(
+          ROOMS.indexOf(roomOf(target)) <= ROOMS.indexOf(room),
+          `${path} imports ${target}: move what it needs to its own room or to one below it`
+        )
     }
   }
   const [readme, guide] = ['runtime/README.md', 'docs/architecture.md'].map(page => readFileSync(page, 'utf8'))
-  for (const room of ROOMS.filter(Boolean)) t.ok(guide?.includes(room), `the guide names ${room}`)
+  for (const room of ROOMS.filter(Boolean)) t.ok(guide?.includes(room), `docs/architecture.md names the room ${room}`)
   const listed = Array.from(readme?.matchAll(/^\| `(\w+)` \|/gm) ?? [], ([, room]) => room)
   t.strictSame(
     new Set(listed),
     new Set(ROOMS.filter(room => room && !room.includes('/'))),
-    'the README names each room'
+    'runtime/README.md has a row for each room'
   )
 })
 
 await t.test('imports between folders of the adapters go one way, including types', async t => {
   const folderOf = (path: string) => path.split('/')[1] ?? ''
   const adapters = files.filter(({ path }) => path.startsWith('adapters/'))
-  t.strictSame(new Set(adapters.map(({ path }) => folderOf(path))), new Set(ADAPTERS))
+  t.strictSame(
+    new Set(adapters.map(({ path }) => folderOf(path))),
+    new Set(ADAPTERS),
+    'every folder has its place: add a new one to ADAPTERS and to docs/architecture.md'
+  )
   for (const { path, imports } of adapters) {
     for (const name of imports.filter(name => name.startsWith('.'))) {
       const target = normalize(join(dirname(path), name))
       if (target.startsWith('adapters/'))
-        t.ok(ADAPTERS.indexOf(folderOf(target)) <= ADAPTERS.indexOf(folderOf(path)), `${path} imports ${target}`)
+        t.ok(
+          ADAPTERS.indexOf(folderOf(target)) <= ADAPTERS.indexOf(folderOf(path)),
+          `${path} imports ${target}: move what it needs to its own folder or to one below it`
+        )
     }
   }
-  for (const folder of ADAPTERS) t.ok(readFileSync('docs/architecture.md', 'utf8').includes(folder), folder)
+  const guide = readFileSync('docs/architecture.md', 'utf8')
+  for (const folder of ADAPTERS) t.ok(guide.includes(folder), `docs/architecture.md names the folder ${folder}`)
 })
 
 await t.test('adapters enter the runtime through its doors, which the guide lists', async t => {
@@ -377,23 +401,43 @@ await t.test('adapters enter the runtime through its doors, which the guide list
     .flatMap(({ path, imports }) =>
       imports.filter(name => name.startsWith('.')).map(name => normalize(join(dirname(path), name)))
     )
-  t.strictSame([...new Set(entered.filter(path => path.startsWith('runtime/')))].toSorted(), doors.toSorted())
-  t.ok(doors.length <= MOST_DOORS)
+  t.strictSame(
+    [...new Set(entered.filter(path => path.startsWith('runtime/')))].toSorted(),
+    doors.toSorted(),
+    'docs/architecture.md lists each door: import from one of them, or move what you need into the adapter'
+  )
+  t.ok(
+    doors.length <= MOST_DOORS,
+    `the runtime has at most ${MOST_DOORS} doors, not ${doors.length}: move what you need into one of them`
+  )
 })
 
-await t.test('a folder of the adapters has at most twenty files, and a README if large', async t => {
-  const paths = files.flatMap(({ path }) => (path.startsWith('adapters/') ? [path] : []))
+await t.test('a folder of sources has at most twenty files, a large one has a README', async t => {
+  const paths = files.map(({ path }) => path)
   for (const folder of new Set(paths.map(dirname)))
-    t.ok(paths.filter(path => dirname(path) === folder).length <= 20, folder)
+    t.ok(
+      paths.filter(path => dirname(path) === folder).length <= MOST_FILES,
+      `${folder} has at most ${MOST_FILES} files: merge two of them, or make a folder of those that belong together`
+    )
   for (const folder of ADAPTERS) {
-    const own = paths.filter(path => path.startsWith(`adapters/${folder}/`)).map(path => path.split('/').slice(2))
-    if (own.length <= 8) continue
-    const readme = readFileSync(`adapters/${folder}/README.md`, 'utf8')
-    for (const [name = '', isFolder] of own)
-      t.ok(
-        readme.includes(isFolder === undefined ? `\`${name.replace(/\.tsx?$/, '')}\`` : `\`${name}/\``),
-        `the README of ${folder} names ${name}`
-      )
+    const own = paths.filter(path => path.startsWith(`adapters/${folder}/`))
+    const page = `adapters/${folder}/README.md`
+    t.ok(own.length <= MOST_WITHOUT_README || existsSync(page), `${page} says what the folder is for`)
+    if (!existsSync(page)) continue
+    const readme = readFileSync(page, 'utf8')
+    const parts = own.map(path =>
+      path
+        .replace(/\.tsx?$/, '')
+        .split('/')
+        .slice(2)
+    )
+    for (const [name = '', isFolder] of parts)
+      t.ok(readme.includes(isFolder === undefined ? `\`${name}\`` : `\`${name}/\``), `${page} names ${name}`)
+    const there = new Set([...parts.flat(), ...own.map(path => basename(path))])
+    for (const [, name = '', hyphened = name] of readme.matchAll(
+      /^(?:- |\| )`([a-z][\w./-]*)`|`([a-z\d]+(?:-[a-z\d]+)+)`/gm
+    ))
+      t.ok(there.has(hyphened.replace(/\/$/, '')), `${page} names ${hyphened}, which is there`)
   }
 })
 
@@ -406,7 +450,7 @@ await t.test('a decision is made in one place', async t => {
         )
       ],
       places,
-      decision
+      `${decision}: call the place that decides it`
     )
 })
 
@@ -430,7 +474,8 @@ await t.test('values of XState are imported by charts and by the files that do w
   const isXState = (name: string) => /^@?xstate(?:\/|$)/.test(name)
   t.strictSame(
     files.flatMap(file => (loadsOf(file, ['at once', 'later']).some(isXState) ? [file.path] : [])).toSorted(),
-    Object.keys(XSTATE_VALUES)
+    Object.keys(XSTATE_VALUES),
+    'a file calls the functions of runtime/xstate/library.ts, or has a reason in XSTATE_VALUES'
   )
   t.end()
 })
@@ -452,7 +497,8 @@ await t.test('charts are read by their outline, and not in XState', t => {
   ]
   t.strictSame(
     [...new Set(reads.flatMap(read => found(read).map(({ path }) => path)))].toSorted(),
-    Object.keys(STATE_NODES)
+    Object.keys(STATE_NODES),
+    'a file reads the outline of a chart, or has a reason in STATE_NODES'
   )
   t.end()
 })
@@ -531,11 +577,13 @@ await t.test('the command line loads a command when it runs it', async t => {
 await t.test('no file is longer than its limit, no comment is wider than a line, and none contains a TODO', async t => {
   t.strictSame(
     found(/^ *(?:\/?\*|\/\/).{119,}$/gm).filter(({ name }) => name.length > LONGEST_LINE),
-    []
+    [],
+    `no comment is wider than ${LONGEST_LINE} characters`
   )
   t.strictSame(
     files.flatMap(({ path, text }) => (text.split('\n').length > LONGEST_FILE + 1 ? [path] : [])),
-    []
+    [],
+    `no file has more than ${LONGEST_FILE} lines: move one of its concepts to another file`
   )
   t.strictSame(
     found(/(?<=\n) *\/\*\*(?:(?!\*\/)[^])*\*\/ *\n(?=\s*(?:\n|\/\*\*|\}))/g),
@@ -558,11 +606,16 @@ await t.test('a short file is used in two folders, or has a reason; a folder has
     const isEntry = entries.includes(`"./dist/${path.replace(/\.ts$/, '.js')}"`)
     return text.split('\n').length <= SHORT_FILE && !isEntry && (importers.get(path)?.size ?? 0) < 2
   })
-  t.strictSame(short.map(({ path }) => path).toSorted(), Object.keys(SHORT).toSorted())
+  t.strictSame(
+    short.map(({ path }) => path).toSorted(),
+    Object.keys(SHORT).toSorted(),
+    `a file of at most ${SHORT_FILE} lines goes into the file that imports it, or has a reason in SHORT`
+  )
   const folders = files.map(({ path }) => dirname(path))
   t.strictSame(
     folders.filter(folder => folders.filter(other => other === folder).length < 2),
-    []
+    [],
+    'a folder has more than one file: move the file up'
   )
 })
 
@@ -572,11 +625,19 @@ await t.test('an exported name is there once, and no function is named by a part
   const places = new Map<string, Set<string>>()
   for (const { path, text } of files.filter(({ path }) => !path.includes('.browser.')))
     for (const [, name = ''] of text.matchAll(exported)) places.set(name, (places.get(name) ?? new Set()).add(path))
-  t.strictSame([...places].flatMap(([name, paths]) => (paths.size > 1 ? [name] : [])).toSorted(), TWICE.toSorted())
+  t.strictSame(
+    [...places].flatMap(([name, paths]) => (paths.size > 1 ? [name] : [])).toSorted(),
+    TWICE.toSorted(),
+    'an exported name is there once: give one of them another name'
+  )
   const participles = found(
     /^export (?:async )?function\*? (?:[a-z]+ed|told|said|taken|given|made|known|kept|held|sent|seen|shown|run|read|beside)\b/gm
   )
-  t.strictSame(participles.map(({ name }) => name.split(' ').at(-1) ?? '').toSorted(), PARTICIPLES)
+  t.strictSame(
+    participles.map(({ name }) => name.split(' ').at(-1) ?? '').toSorted(),
+    PARTICIPLES,
+    'a verb and a noun name a function'
+  )
 })
 
 await t.test('the lock file names no download addresses', async t => {

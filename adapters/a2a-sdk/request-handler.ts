@@ -81,9 +81,9 @@ export function requestHandlerOf(
       try {
         const call = { ...offered, ...callOf(context, telemetry) }
         const json = (await answer(checked(jsonOf(request, params), call), call)) as object
-        const answered = read(json)
-        if (additions && answered) additions.answer(answered, json)
-        return answered
+        const result = read(json)
+        if (additions && result) additions.answer(result, json)
+        return result
       } catch (error) {
         throw sdkFailure(error, params, context)
       }

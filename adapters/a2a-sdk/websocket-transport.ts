@@ -2,6 +2,7 @@ import * as sdk from '@a2a-js/sdk'
 import type { RequestOptions, Transport, TransportFactory } from '@a2a-js/sdk/client'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { checkOptions } from '../../runtime/primitives/options.ts'
@@ -159,7 +160,7 @@ export class WebSocketTransport implements Transport {
   }
 
   async #call<Params, Result>(
-    method: string,
+    method: OperationMethod,
     request: Codec<Params>,
     params: Params,
     response: Pick<Codec<Result>, 'fromJSON'>,
@@ -169,7 +170,7 @@ export class WebSocketTransport implements Transport {
   }
 
   async #perform(
-    method: string,
+    method: OperationMethod,
     params: unknown,
     { signal, serviceParameters }: RequestOptions = {}
   ): Promise<unknown> {
@@ -181,7 +182,7 @@ export class WebSocketTransport implements Transport {
   }
 
   async *#stream<Params>(
-    method: string,
+    method: OperationMethod,
     request: Codec<Params>,
     params: Params,
     { signal, serviceParameters }: RequestOptions = {}

@@ -36,9 +36,11 @@ import { jsonLine, oneLine, plain } from './text/terminal.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
-  usage: `taskchart card URL [--extended] [--validate] [--api-key KEY] [--header NAME:VALUE]… [-o json]
-       taskchart card verify URL|CARD.json --keys KEYS
-       taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE`,
+  usage: [
+    'taskchart card URL [--extended] [--validate] [--api-key KEY] [--header NAME:VALUE]… [-o json]',
+    'taskchart card verify URL|CARD.json --keys KEYS',
+    'taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE'
+  ],
   words: ['verify', 'sign'],
   hasOutputForms: true,
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.

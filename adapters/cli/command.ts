@@ -52,8 +52,8 @@ export interface Io {
 
 /** One command of `taskchart`. Its name and summary are in the table in `commands`. */
 export interface Command {
-  /** The usage line, without `Usage:`. */
-  readonly usage: string
+  /** The lines of the usage, without `Usage:`: one for each form of the command. */
+  readonly usage: readonly string[]
   /** The words that may follow the name, such as `ls` and `show`. */
   readonly words?: readonly string[]
   /** Whether `--json` is short for `-o json --stream`, so that an error is a line of JSON, too. */
@@ -131,7 +131,7 @@ export interface CommandErrorOptions {
   readonly cause?: unknown
 }
 
-/** An error with advice on what to write instead. With the exit code `usage`, the usage line is printed too. */
+/** An error with advice on what to write instead. With the exit code `usage`, the usage is printed too. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exitCode: number | undefined

@@ -14,7 +14,7 @@ const ALONE = [...EVERYWHERE, '--version']
  */
 export function completionCommand(loadAll: () => Promise<readonly NamedCommand[]>): Command {
   return {
-    usage: 'taskchart completion bash|zsh|fish',
+    usage: ['taskchart completion bash|zsh|fish'],
     words: ['bash', 'zsh', 'fish'],
     details: `Put the line of your shell into its file:
 

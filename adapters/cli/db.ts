@@ -2,15 +2,13 @@ import { resolve } from 'node:path'
 import { stateText, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import type { Scope } from '../../runtime/store/rows.ts'
 import type { StoredTask, TaskCursor } from '../../runtime/store/store.ts'
-import { postgresCopySource, postgresCopyTarget } from '../postgres/copy.ts'
-import { checkPg, isPostgresUrl, placeName } from '../postgres/session/pool.ts'
+import { checkPg } from '../postgres/session/pool.ts'
 import { copyRows } from '../rows/copied-rows.ts'
 import type { StoreReader } from '../rows/store-reader.ts'
-import { sqliteCopySource, sqliteCopyTarget } from '../storage/copy.ts'
 import { backupFile, vacuumFile } from '../storage/file/maintenance.ts'
 import { readArguments } from './arguments.ts'
 import { type Command, EXIT, type Io, type Output, usageError } from './command.ts'
-import { openReader, openStore } from './serve/parts.ts'
+import { databaseNameOf, openCopySource, openCopyTarget, openReader, openStore, storeKindOf } from './stores.ts'
 import { didYouMean } from './text/format.ts'
 import { oneLine } from './text/terminal.ts'
 
@@ -25,8 +23,13 @@ const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<
 
 /** `taskchart db`: backs up, copies, shrinks, migrates, checks and counts what a store has. */
 export const dbCommand: Command = {
-  words: ['backup', 'copy', 'vacuum', 'migrate', 'check', 'stats'],
-  usage: 'taskchart db backup FILE TO|copy FROM TO|vacuum FILE|migrate FILE|URL|check FILE|URL|stats FILE|URL',
+  words: [...ACTIONS.keys()],
+  usage: [
+    'taskchart db backup FILE TO',
+    'taskchart db copy FROM TO',
+    'taskchart db vacuum FILE',
+    'taskchart db migrate|check|stats FILE|URL'
+  ],
   details: `
   backup FILE TO  copy FILE to the new file TO, even while a server uses FILE. TO is complete by itself. To restore it,
                   stop the server, move FILE, FILE-wal and FILE-shm away, and copy TO to FILE.
@@ -124,12 +127,10 @@ export async function copy(args: readonly string[], { cwd, stderr, signal }: Io)
   } = readArguments(args, {}, ['FROM', 'TO'])
   const report = lineWriter(stderr)
   const logger = { warn: report, error: report }
-  if ([from, to].some(isPostgresUrl)) checkPg()
-  const source = isPostgresUrl(from) ? await postgresCopySource(from, logger) : sqliteCopySource(resolve(cwd, from))
+  if ([from, to].some(db => storeKindOf(db) === 'database')) checkPg()
+  const source = await openCopySource(from, cwd, logger)
   try {
-    const target = isPostgresUrl(to)
-      ? await postgresCopyTarget(to, databaseNameOf(from), logger)
-      : sqliteCopyTarget(resolve(cwd, to))
+    const target = await openCopyTarget(to, from, cwd, logger)
     try {
       const { tasks, damaged } = await copyRows(
         source,
@@ -173,11 +174,6 @@ export async function stats(args: readonly string[], { cwd, stdout, stderr }: Io
 /** Writes a message about the data as a line. */
 export function lineWriter(output: Output): (message: string) => void {
   return message => output.write(`taskchart: ${oneLine(message)}\n`)
-}
-
-/** The name of a `--db` for messages, without a password. */
-export function databaseNameOf(db: string): string {
-  return isPostgresUrl(db) ? placeName(db, 'db') : db
 }
 
 async function* tasksOf(

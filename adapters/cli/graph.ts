@@ -11,7 +11,7 @@ import { jsonLine, oneLine } from './text/terminal.ts'
 
 /** `taskchart graph`: draws the charts of an agent. */
 export const graphCommand: Command = {
-  usage: 'taskchart graph AGENT.ts|js [--format svg|mermaid|xstate|json] [--chart NAME] [--out DIR]',
+  usage: ['taskchart graph AGENT.ts|js [--format svg|mermaid|xstate|json] [--chart NAME] [--out DIR]'],
   details: `Draws every chart of the agent: the chart of its work, if that is a statechart, and of the actors that it starts
 (child:NAME); the chart of its negotiation(…), if it has one; and taskchart's own charts of tasks and contexts. Each is a file in a
 folder, named after the chart: charts/work.svg. Files that this command wrote before are overwritten. If another file

@@ -145,7 +145,7 @@ const KIND_LINES = NAMES.map(name => `${name.padEnd(11)}  ${KINDS[name].about}`)
 
 /** `taskchart init`: writes a new project. */
 export const initCommand: Command = {
-  usage: 'taskchart init [DIR] [--kind KIND]',
+  usage: ['taskchart init [DIR] [--kind KIND]'],
   details: `Writes ${FILE_NAMES.slice(0, -1).join(', ')} and ${FILE_NAMES.at(-1)} into DIR (default: this folder),
 which is created if needed. Nothing is overwritten: if one of these files exists, nothing is written. Installs nothing, and
 prints the commands that come next. On a terminal it asks for the kind of agent. Otherwise --kind is required.

@@ -15,7 +15,7 @@ import { envelopeOf, failureOf, type Failure } from './failures.ts'
 import { didYouMean, wrapHelp } from './text/format.ts'
 import { jsonLine, oneLine, plain, readColours, styleText, thrownText, withColours } from './text/terminal.ts'
 
-const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`
+const USAGE = [`taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`]
 
 /** The maximum width of a help text, in columns. */
 const WIDEST = 120
@@ -84,7 +84,7 @@ function stoppedFailure(error: unknown): Failure {
 function report(error: unknown, command: Command | undefined, { stderr, colours }: Io): Failure {
   const failure = failureOf(error)
   const details = error instanceof CommandError ? error.details : ''
-  const usage = failure.exitCode === EXIT.usage ? `Usage: ${command?.usage ?? USAGE}` : undefined
+  const usage = failure.exitCode === EXIT.usage ? usageText(command?.usage ?? USAGE) : undefined
   stderr.write(`${styleText(colours.stderr, 'red', 'taskchart:')} ${oneLine(thrownText(error))}\n`)
   if (details !== '') stderr.write(`${plain(details)}\n`)
   if (usage !== undefined) stderr.write(`${usage}\n`)
@@ -105,8 +105,13 @@ ${COMMANDS.map(({ name, summary }) => `  taskchart ${name.padEnd(width)} ${summa
 ${EXIT_CODES}`
 }
 
+/** The forms of a command, one below the other. */
+function usageText(forms: readonly string[]): string {
+  return `Usage: ${forms.join('\n       ')}`
+}
+
 function helpOf({ summary, usage, details }: NamedCommand): string {
-  return `Usage: ${usage}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${details}`
+  return `${usageText(usage)}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${details}`
 }
 
 function version(): string {

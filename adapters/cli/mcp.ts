@@ -7,7 +7,8 @@ import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type Io } from './command.ts'
 import { loadAgent, type AgentModule } from './load-agent.ts'
 import { surviveRejections, whenAborted } from './process/process-events.ts'
-import { checkMcp, openStore, readLogForm, registeredTelemetry } from './serve/parts.ts'
+import { checkMcp, readLogForm, registeredTelemetry } from './serve/parts.ts'
+import { openStore } from './stores.ts'
 import { oneLine } from './text/terminal.ts'
 
 const OPTIONS = {
@@ -18,7 +19,7 @@ const OPTIONS = {
 
 /** `taskchart mcp`: the agent as a program of a host that speaks the Model Context Protocol. */
 export const mcpCommand: Command = {
-  usage: 'taskchart mcp AGENT.ts|js [--db FILE|URL] [--principal NAME] [--log text|json]',
+  usage: ['taskchart mcp AGENT.ts|js [--db FILE|URL] [--principal NAME] [--log text|json]'],
   details: `A host starts this program, and speaks the Model Context Protocol with it over stdin and stdout. Add it to a host:
 
   claude mcp add barista -- npx taskchart mcp agent.ts --db tasks.db

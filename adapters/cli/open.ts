@@ -5,7 +5,7 @@ import { EXIT, usageError, type Command, type Io, type Environment } from './com
 
 /** `taskchart open`: opens the page of an agent in the browser. */
 export const openCommand: Command = {
-  usage: 'taskchart open URL',
+  usage: ['taskchart open URL'],
   details: `URL is the agent's http: or ws: URL. taskchart dev prints it, with a token if the page requires one. Without a browser, the address is
 written to stdout only.
 

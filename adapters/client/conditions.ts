@@ -1,5 +1,6 @@
 import { decode, int64 } from '../../machines/protocol/codec/decode.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Calls } from './calls.ts'
 import { type ParameterOptions, type RequestFrame, serviceParametersOf } from './requests.ts'
 
@@ -46,7 +47,7 @@ const MEMBERS: ReadonlyMap<string, Member> = new Map([
  * member of the request.
  */
 export async function conditionalFrame(
-  { method, params }: { readonly method: string; readonly params: object },
+  { method, params }: { readonly method: OperationMethod; readonly params: object },
   options: ParameterOptions,
   calls: Calls
 ): Promise<RequestFrame> {
@@ -68,7 +69,7 @@ export async function conditionalFrame(
 
 /** A frame with conditions of the extension, if there are any. */
 async function extensionFrame(
-  frame: { readonly method: string; readonly params: object },
+  frame: { readonly method: OperationMethod; readonly params: object },
   options: ParameterOptions,
   calls: Calls
 ): Promise<RequestFrame> {

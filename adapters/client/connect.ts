@@ -8,6 +8,7 @@ import {
   type StreamResponse,
   type Task
 } from '../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import {
   ListTaskPushNotificationConfigsResponseSchema,
   TaskPushNotificationConfigSchema,
@@ -48,13 +49,13 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   checkConnect(url, options)
   const limits = cardLimitsWith(options.cardLimits)
   const current = new CurrentAgent(await openAgentConnection(url, options))
-  const frameOf = (method: string, given: object, own: ParameterOptions, { calls, tenant }: OpenAgent) => {
+  const frameOf = (method: OperationMethod, given: object, own: ParameterOptions, { calls, tenant }: OpenAgent) => {
     const params = withTenant(given, tenant)
     return hasConditions(params, own)
       ? import('./conditions.ts').then(({ conditionalFrame }) => conditionalFrame({ method, params }, own, calls))
       : { method, params, parameters: serviceParametersOf(own) }
   }
-  const call = (method: string, params: object, { signal, ...own }: CallOptions = {}) =>
+  const call = (method: OperationMethod, params: object, { signal, ...own }: CallOptions = {}) =>
     current.call(async agent => {
       const { calls } = agent
       const frame = frameOf(method, params, own, agent)
@@ -64,7 +65,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
       return { answer, calls }
     })
   const unary =
-    <Result extends object>(method: string, schemaIn: (version: NativeVersion) => Schema<Result>) =>
+    <Result extends object>(method: OperationMethod, schemaIn: (version: NativeVersion) => Schema<Result>) =>
     async (params: object, options?: CallOptions) => {
       const { answer, calls } = await call(method, params, options)
       const result = validAnswer(schemaIn(calls.generations.version), answer, calls.url, knownFrom(params))
@@ -72,7 +73,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
       return result
     }
   const streaming =
-    (method: string) =>
+    (method: OperationMethod) =>
     (params: object, { signal, ...own }: CallOptions = {}) =>
       current.stream(new StreamProgress(method === 'SendStreamingMessage'), async function* (agent, progress) {
         try {
@@ -127,7 +128,7 @@ function continuation(
   params: object,
   { extensions, serviceParameters }: ParameterOptions,
   { taskId: id, cursor: afterGeneration }: StreamProgress
-): [method: string, params: object, own: ParameterOptions] {
+): [method: OperationMethod, params: object, own: ParameterOptions] {
   const lasting = { ...(extensions && { extensions }), ...(serviceParameters && { serviceParameters }) }
   const own = afterGeneration === undefined ? lasting : { ...lasting, afterGeneration }
   return ['SubscribeToTask', { ...tenantOf(params), id }, own]

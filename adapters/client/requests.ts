@@ -2,6 +2,7 @@ import type { Schema } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANSWER_SCHEMAS, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { isInterrupted, isPause, isReplyEnd, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
@@ -13,7 +14,7 @@ import { mention, warnOf } from './warnings.ts'
 
 /** The wire form of a request: its method, its params, and service parameters of its own. */
 export interface RequestFrame {
-  readonly method: string
+  readonly method: OperationMethod
   readonly params: unknown
   readonly parameters?: Readonly<Record<string, string>>
   /** The trace context, if the call is traced: further service parameters. */
@@ -77,26 +78,26 @@ export interface ClientRequest {
   ended(): void
 }
 
-/** Methods that may be sent twice: they are read-only or idempotent (§3.3.1). */
-const REPEATABLE: readonly string[] = [
-  'GetTask',
-  'ListTasks',
-  'CancelTask',
-  'SubscribeToTask',
-  'GetTaskPushNotificationConfig',
-  'ListTaskPushNotificationConfigs',
-  'DeleteTaskPushNotificationConfig',
-  'GetExtendedAgentCard'
-]
-
-/** Whether a method only reads. */
-export function changesNothing(method: string): boolean {
-  return /^(?:Get|List|Subscribe)/.test(method)
+/** Whether a method only reads, may be sent twice (§3.3.1), and is answered with a stream. */
+interface MethodTraits {
+  readonly reads: boolean
+  readonly repeatable: boolean
+  readonly streams: boolean
 }
 
-/** Whether a method is answered with a stream. */
-export function hasStream(method: string): boolean {
-  return method === 'SendStreamingMessage' || method === 'SubscribeToTask'
+/** The methods as a client sends them. */
+export const METHODS: Readonly<Record<OperationMethod, MethodTraits>> = {
+  SendMessage: { reads: false, repeatable: false, streams: false },
+  SendStreamingMessage: { reads: false, repeatable: false, streams: true },
+  GetTask: { reads: true, repeatable: true, streams: false },
+  ListTasks: { reads: true, repeatable: true, streams: false },
+  CancelTask: { reads: false, repeatable: true, streams: false },
+  SubscribeToTask: { reads: true, repeatable: true, streams: true },
+  CreateTaskPushNotificationConfig: { reads: false, repeatable: false, streams: false },
+  GetTaskPushNotificationConfig: { reads: true, repeatable: true, streams: false },
+  ListTaskPushNotificationConfigs: { reads: true, repeatable: true, streams: false },
+  DeleteTaskPushNotificationConfig: { reads: false, repeatable: true, streams: false },
+  GetExtendedAgentCard: { reads: true, repeatable: true, streams: false }
 }
 
 /** A request with a single answer. */
@@ -122,11 +123,11 @@ export class UnaryRequest implements ClientRequest {
   }
 
   get isOpenQuestion(): boolean {
-    return !REPEATABLE.includes(this.frame.method)
+    return !METHODS[this.frame.method].repeatable
   }
 
   again(reliable: boolean): RequestFrame | undefined {
-    return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
+    return reliable || METHODS[this.frame.method].repeatable ? this.frame : undefined
   }
 
   ended(): void {
@@ -182,7 +183,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   }
 
   get isOpenQuestion(): boolean {
-    return !REPEATABLE.includes(this.frame.method) && this.#taskId === undefined
+    return !METHODS[this.frame.method].repeatable && this.#taskId === undefined
   }
 
   /** Whether an event has reported the task's state. */
@@ -195,7 +196,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
       this.ended()
       return undefined
     }
-    if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
+    if (this.#taskId === undefined) return reliable || METHODS[this.frame.method].repeatable ? this.frame : undefined
     this.#isResumed = true
     this.#order.resume()
     const { cursor } = this.#order

@@ -53,7 +53,10 @@ const EARLY_ID = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*"[^"\\]*"\s*,)*?\s*"id"\s*:\s*("(?
 const EARLY_LENGTH = 1024
 const NO_PARAMETERS: ServiceParameters = new Map()
 
-/** Decodes one JSON-RPC 2.0 message. It does not throw or recurse, for any text. */
+/**
+ * Decodes one JSON-RPC 2.0 message. It does not throw or recurse, for any text. The JSON is checked twice: a long text
+ * before it is parsed, since parsing may block, and the parsed `params` for every limit.
+ */
 export function readEnvelope(text: string, limits: JsonLimits): Envelope {
   const excess = checkJsonText(text, { ...limits, root: 'request' }, 'params')
   if (excess) return { kind: 'invalid', id: earlyId(text), error: invalidParams(excess) }
@@ -362,12 +365,9 @@ export function methodsOf(runtime: ServedRuntime, versions = new Versions()): Me
     if (asked === NEXT_VERSION && name === LIVE_METHOD) return refusingMethod(runtime, () => liveNotSupported())
     if (asked === PROTOCOL_VERSION || asked === NEXT_VERSION) return undefined
     const unstated = asked === 'unstated' ? unstatedMethod(versions.dialects, name) : undefined
-    return (
-      unstated ??
-      (versions.dialectOf(version)
-        ? undefined
-        : refusingMethod(runtime, () => versionNotSupported(version, versions.native)))
-    )
+    if (unstated) return unstated
+    if (versions.dialectOf(version)) return undefined
+    return refusingMethod(runtime, () => versionNotSupported(version, versions.native))
   }
 }
 

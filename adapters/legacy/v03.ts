@@ -33,17 +33,17 @@ export function createCalls03(runtime: ServedRuntime, options: Card03Options): C
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
   const { capabilities, rejected, jsonLimits: limits } = runtime.settings
 
-  const handle = (method: string, params: Params, call: CallContext) =>
+  const callSdk = (method: string, params: Params, call: CallContext) =>
     handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
 
-  const answered = async (method: string, params: Params, call: CallContext): Promise<unknown> => {
-    const response = await handle(method, params, call)
+  const askSdk = async (method: string, params: Params, call: CallContext): Promise<unknown> => {
+    const response = await callSdk(method, params, call)
     if ('result' in response) return response.result
     throw toOwnError((response as Failed).error, call)
   }
 
-  async function* streamed(method: string, params: Params, call: CallContext): Events {
-    const response = await handle(method, params, call)
+  async function* streamSdk(method: string, params: Params, call: CallContext): Events {
+    const response = await callSdk(method, params, call)
     if (!(Symbol.asyncIterator in response)) throw toOwnError((response as Failed).error, call)
     try {
       for await (const event of response) yield (event as { result: Event03 }).result
@@ -53,18 +53,18 @@ export function createCalls03(runtime: ServedRuntime, options: Card03Options): C
   }
 
   /** 0.3 answers a subscription to an ended task with the task. */
-  async function* resubscribed(params: Params, call: CallContext): Events {
+  async function* resubscribe(params: Params, call: CallContext): Events {
     try {
-      yield* streamed('tasks/resubscribe', params, call)
+      yield* streamSdk('tasks/resubscribe', params, call)
     } catch (error) {
       if (!capabilities.streaming || !isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
-      yield (await answered('tasks/get', params, call)) as Event03
+      yield (await askSdk('tasks/get', params, call)) as Event03
     }
   }
 
   /** Without an id, returns the first webhook of the task. */
   const firstPushConfig = async (params: Params, call: CallContext): Promise<PushConfig03> => {
-    const [first] = (await answered('tasks/pushNotificationConfig/list', params, call)) as PushConfig03[]
+    const [first] = (await askSdk('tasks/pushNotificationConfig/list', params, call)) as PushConfig03[]
     if (first) return first
     throw new A2AError('TaskNotFound', `Task ${String(params.id)} has no push notification configuration.`)
   }
@@ -75,13 +75,13 @@ export function createCalls03(runtime: ServedRuntime, options: Card03Options): C
     if (name === 'agent/getAuthenticatedExtendedCard')
       return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }), options)
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
-    return isFirst ? firstPushConfig(params, call) : answered(name, params, call)
+    return isFirst ? firstPushConfig(params, call) : askSdk(name, params, call)
   }
 
   async function* stream(method: Method03, given: unknown, call: CallContext): Events {
     const params = rejected.read(call, given, () => params03(method, given, limits))
-    if (method.name === 'tasks/resubscribe') yield* resubscribed(params, call)
-    else for await (const event of streamed(method.name, params, call)) yield closing(event)
+    if (method.name === 'tasks/resubscribe') yield* resubscribe(params, call)
+    else for await (const event of streamSdk(method.name, params, call)) yield closing(event)
   }
 
   const answer = async (method: Method03, params: unknown, call: CallContext) => {

@@ -1,5 +1,6 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Message, Part, SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import { asCurrentCard } from './card.ts'
 
@@ -21,31 +22,32 @@ interface Method03 {
   readonly from: (result: unknown) => unknown
 }
 
-const METHODS: ReadonlyMap<string, Method03> = new Map<string, Method03>([
-  ['SendMessage', { method: 'message/send', to: params => toSend(params, { blocking: true }), from: fromEvent }],
-  ['SendStreamingMessage', { method: 'message/stream', to: params => toSend(params), from: fromEvent }],
-  ['GetTask', { method: 'tasks/get', to: toTask, from: fromTask }],
-  ['CancelTask', { method: 'tasks/cancel', to: toTask, from: fromTask }],
-  ['SubscribeToTask', { method: 'tasks/resubscribe', to: toTask, from: fromEvent }],
-  ['GetExtendedAgentCard', { method: 'agent/getAuthenticatedExtendedCard', from: asCurrentCard }],
-  [
-    'CreateTaskPushNotificationConfig',
-    { method: 'tasks/pushNotificationConfig/set', to: toWebhookOf, from: fromWebhook }
-  ],
-  ['GetTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/get', to: toWebhookId, from: fromWebhook }],
-  [
-    'ListTaskPushNotificationConfigs',
-    { method: 'tasks/pushNotificationConfig/list', to: ({ taskId }) => ({ id: taskId }), from: fromWebhooks }
-  ],
-  [
-    'DeleteTaskPushNotificationConfig',
-    { method: 'tasks/pushNotificationConfig/delete', to: toWebhookId, from: result => result }
-  ]
-])
+/** The methods of 1.0 in 0.3, which has no ListTasks. */
+const METHODS: Readonly<Record<OperationMethod, Method03 | undefined>> = {
+  SendMessage: { method: 'message/send', to: params => toSend(params, { blocking: true }), from: fromEvent },
+  SendStreamingMessage: { method: 'message/stream', to: params => toSend(params), from: fromEvent },
+  GetTask: { method: 'tasks/get', to: toTask, from: fromTask },
+  ListTasks: undefined,
+  CancelTask: { method: 'tasks/cancel', to: toTask, from: fromTask },
+  SubscribeToTask: { method: 'tasks/resubscribe', to: toTask, from: fromEvent },
+  GetExtendedAgentCard: { method: 'agent/getAuthenticatedExtendedCard', from: asCurrentCard },
+  CreateTaskPushNotificationConfig: { method: 'tasks/pushNotificationConfig/set', to: toWebhookOf, from: fromWebhook },
+  GetTaskPushNotificationConfig: { method: 'tasks/pushNotificationConfig/get', to: toWebhookId, from: fromWebhook },
+  ListTaskPushNotificationConfigs: {
+    method: 'tasks/pushNotificationConfig/list',
+    to: ({ taskId }) => ({ id: taskId }),
+    from: fromWebhooks
+  },
+  DeleteTaskPushNotificationConfig: {
+    method: 'tasks/pushNotificationConfig/delete',
+    to: toWebhookId,
+    from: result => result
+  }
+}
 
 /** The 0.3 call for a method of 1.0 and its parameters; `undefined` if 0.3 has none, as for ListTasks. */
-export function toCall03(name: string, params: unknown): Call03 | undefined {
-  const found = METHODS.get(name)
+export function toCall03(name: OperationMethod, params: unknown): Call03 | undefined {
+  const found = METHODS[name]
   return found && { method: found.method, ...(found.to && { params: found.to(params as Json) }) }
 }
 
@@ -112,8 +114,8 @@ function toPart(part: Part): Json {
  * Translates the result of 0.3 for a method of 1.0. Members that do not have the form of 0.3 are unchanged, so that the
  * check of the answer reports them.
  */
-export function fromResult03(name: string, result: unknown): unknown {
-  return METHODS.get(name)?.from(result)
+export function fromResult03(name: OperationMethod, result: unknown): unknown {
+  return METHODS[name]?.from(result)
 }
 
 function fromEvent(result: unknown): unknown {

@@ -67,7 +67,7 @@ export class Connection {
   readonly #socket: ServedSocket
   readonly #options: ConnectionOptions
   /** The parameters of requests without service parameters. */
-  readonly #usual: CallParameters
+  readonly #defaultParameters: CallParameters
   readonly #calls: ConnectionOfCalls
   readonly #readPause: ReadPause
   readonly #inbox: Inbox
@@ -79,12 +79,12 @@ export class Connection {
   readonly #expiry: unknown
   readonly #frames = new FrameWatch()
   readonly #incompleteBytes: IncompleteBytes
-  #silence: unknown
+  #unfinishedTimer: unknown
   readonly #refusals: Refusals
   /** The pending requests by their ids. */
   readonly #inFlight = new ReleasingMap<Call, RequestId>()
   /** Aborts when the client disconnects. Made for the first call. */
-  #gone: AbortController | undefined
+  #disconnected: AbortController | undefined
   #streams = 0
   #unexpectedResponses = 0
 
@@ -98,7 +98,7 @@ export class Connection {
     this.#methods = methods
     this.#socket = socket
     this.#options = options
-    this.#usual =
+    this.#defaultParameters =
       options.extensions === ''
         ? plainParameters(options.version)
         : callParameters(new Map(), options, runtime.settings.extensions)
@@ -205,13 +205,15 @@ export class Connection {
       id,
       parameters,
       bytes,
-      signal: stop?.signal ?? (this.#gone ??= sharedAbort()).signal,
+      signal: stop?.signal ?? (this.#disconnected ??= sharedAbort()).signal,
       stop,
       traced
     })
     this.#inFlight.set(id, call)
-    if (called.streaming) this.#streams += 1
-    if (called.streaming) return void this.#stream(call, called, request.params)
+    if (called.streaming) {
+      this.#streams += 1
+      return void this.#stream(call, called, request.params)
+    }
     called
       .answer(request.params, call)
       .then(answer => this.#answer(call, answer))
@@ -270,7 +272,7 @@ export class Connection {
   /** The parameters of a request, with the extensions that it activates. */
   #parametersOf({ serviceParameters }: Request): CallParameters {
     return serviceParameters.size === 0
-      ? this.#usual
+      ? this.#defaultParameters
       : callParameters(serviceParameters, this.#options, this.#runtime.settings.extensions)
   }
 
@@ -281,6 +283,7 @@ export class Connection {
     const send = (event: object): ReadResult => {
       if (signal.aborted) return false
       // Many streams of a connection may send events in one round of the event loop.
+      // A promise must not give false. If the signal aborts meanwhile, the next event ends the stream.
       if (this.#outbox.drained) return this.#outbox.drained.then(() => send(event) || undefined)
       const sending = sent === 0 ? call.large?.send(event) : undefined
       sent += 1
@@ -331,13 +334,13 @@ export class Connection {
    */
   #watchFrame(bytes: Buffer | undefined): void {
     const { clock } = this.#runtime.settings
-    clock.clearTimeout(this.#silence)
+    clock.clearTimeout(this.#unfinishedTimer)
     const isWithin = bytes && this.#frames.follow(bytes)
     const full = this.#countUnread()
     if (full) this.#socket.close(CLOSE_CODES.tryAgainLater, full.message)
     if (full) return this.#readPause.pause('no room')
     if (isWithin)
-      this.#silence = clock.setTimeout(
+      this.#unfinishedTimer = clock.setTimeout(
         () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was not completed in time.'),
         UNFINISHED_MS
       )
@@ -358,11 +361,11 @@ export class Connection {
   #closed(): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#expiry)
-    clock.clearTimeout(this.#silence)
+    clock.clearTimeout(this.#unfinishedTimer)
     this.#inbox.clear()
     this.#incompleteBytes.count(0)
     this.#refusals.end()
-    this.#gone?.abort()
+    this.#disconnected?.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()
   }
 }

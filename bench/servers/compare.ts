@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { openReader } from '../../adapters/cli/serve/parts.ts'
+import { openReader } from '../../adapters/cli/stores.ts'
 import type { StoreReader } from '../../adapters/rows/store-reader.ts'
 import { readLocalModules } from '../../adapters/testing/diff/local-modules.ts'
 import { diffStored } from '../../adapters/testing/diff/stored-diff.ts'

@@ -272,7 +272,7 @@ export const adapterFaults: readonly Fault[] = [
     name: 'a client resends a message that may be processed twice',
     file: REQUESTS,
     unit: 'test/adapters/client/transports/websocket-client.test.ts',
-    find: 'return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined\n  }\n\n  ended(): void {\n    this.failed',
+    find: 'return reliable || METHODS[this.frame.method].repeatable ? this.frame : undefined\n  }\n\n  ended(): void {\n    this.failed',
     replace: 'return reliable || this.frame ? this.frame : undefined\n  }\n\n  ended(): void {\n    this.failed'
   },
   {

@@ -275,12 +275,27 @@ await t.test('a message and an event run through the files that the guide lists'
   const guide = readFileSync('docs/architecture.md', 'utf8')
   const from = guide.indexOf('To read it in the code')
   const listed = Array.from(
-    guide.slice(from, guide.indexOf('With SQLite,', from)).matchAll(/`([^`]+\.ts)`/g),
+    guide.slice(from, guide.indexOf('The same way', from)).matchAll(/`([^`]+\.ts)`/g),
     ([, name = '']) => name
   )
   const sources = await sourcesOf('message')
-  t.strictSame(listed.toSorted(), sources)
-  t.ok(sources.length <= 55, `a message runs through ${sources.length} files`)
+  t.strictSame(listed.toSorted(), sources, 'the table of docs/architecture.md has each file')
+  const advice = 'merge two of them, or move what you need into one of them'
+  t.ok(sources.length <= 55, `a message runs through at most 55 files, not ${sources.length}: ${advice}`)
   const ofEvent = await sourcesOf('event')
-  t.ok(ofEvent.length <= 46, `an event runs through ${ofEvent.length} files`)
+  t.ok(ofEvent.length <= 46, `an event runs through at most 46 files, not ${ofEvent.length}: ${advice}`)
+})
+
+await t.test('the guide follows a message and a stream through functions that are there', async t => {
+  const guide = readFileSync('docs/architecture.md', 'utf8')
+  const hops = Array.from(guide.matchAll(/^\d+\. `([\w#.]+)` (?:in `([^`]+\.ts)`)?/gm))
+  t.ok(hops.length > 20)
+  let file = ''
+  for (const [, name = '', place = file] of hops) {
+    file = place
+    const [owner = '', method] = name.split('.')
+    const text = readFileSync(file, 'utf8')
+    t.match(text, new RegExp(`^export (?:async )?(?:class|const|function) ${owner}\\b`, 'm'), `${file} has ${owner}`)
+    if (method) t.match(text, new RegExp(`^  (?:async )?${method}\\b[<(]`, 'm'), `${file} has ${name}`)
+  }
 })

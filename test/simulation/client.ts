@@ -2,6 +2,7 @@ import { serviceParametersOf } from '../../adapters/client/requests.ts'
 import { ClientCalls } from '../../adapters/client/transports/websocket/calls.ts'
 import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { randomOf } from './random.ts'
 import type { Expectation, Request, Requests } from './requests.ts'
@@ -114,7 +115,7 @@ export class Client {
   }
 
   #call(
-    method: string,
+    method: OperationMethod,
     params: object,
     conditions: Conditions,
     expectation: Expectation,

@@ -9,12 +9,13 @@ import { fileURLToPath } from 'node:url'
 import type { Agent } from '../../../runtime/index.ts'
 import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 import { checkDatabase, clusterStatus, isSettled } from '../../cluster/status.ts'
-import { checkPg, isPostgresUrl, placeName } from '../../postgres/session/pool.ts'
+import { checkPg, placeName } from '../../postgres/session/pool.ts'
 import { readArguments, readOwnApiKey } from '../arguments.ts'
 import { type Command, CommandError, EXIT, type Io, usageError, type Environment } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
 import { whenAborted } from '../process/process-events.ts'
 import { type Places, SECRET_VARIABLE } from '../serve/parts.ts'
+import { storeKindOf } from '../stores.ts'
 import { formatSendCommand, tableLines } from '../text/format.ts'
 import { jsonLine, oneLine, shellWord } from '../text/terminal.ts'
 import { clusterFolder, type LocalPostgres, startPostgres } from './local-postgres.ts'
@@ -22,8 +23,10 @@ import { showStatus } from './status.ts'
 
 /** `taskchart cluster`: serves an agent by several nodes on this machine, and shows the nodes of a database. */
 export const clusterCommand: Command = {
-  usage: `taskchart cluster AGENT.ts|js [--nodes 3] [--db URL] [--port 4242] [--api-key KEY] [--json]
-       taskchart cluster status AGENT.ts|js|--db URL [--json]`,
+  usage: [
+    'taskchart cluster AGENT.ts|js [--nodes 3] [--db URL] [--port 4242] [--api-key KEY] [--json]',
+    'taskchart cluster status AGENT.ts|js|--db URL [--json]'
+  ],
   words: ['status'],
   details: `Starts nodes of the agent as processes that share one PostgreSQL database, to try what happens when one is killed. Clients may use
 any node. To serve one node on each of several machines, use taskchart serve --node. Ctrl-C or SIGTERM stops all of them. A node that
@@ -70,7 +73,7 @@ export async function startCluster(args: readonly string[], io: Io): Promise<num
     positionals: [file]
   } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const [count, first] = [readNumber('nodes', nodes, 1, MOST), readNumber('port', port, 1, HIGHEST_PORT)]
-  if (db !== undefined && !isPostgresUrl(db))
+  if (db !== undefined && storeKindOf(db) !== 'database')
     throw usageError(
       `--db takes the URL of the PostgreSQL database that all nodes share, such as postgres://HOST/DATABASE. A file has one process.`
     )

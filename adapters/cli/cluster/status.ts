@@ -9,9 +9,9 @@ import {
   taskPlace,
   wayOf
 } from '../../cluster/status.ts'
-import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
+import { storeKindOf } from '../stores.ts'
 import { lengthText, tableLines } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 import { clusterFolder, URL_FILE } from './local-postgres.ts'
@@ -22,7 +22,7 @@ export async function showStatus(args: readonly string[], { cwd, clock, screen, 
     values: { db, json, task },
     positionals
   } = readOptions(args, { db: { type: 'string' }, json: { type: 'boolean' }, task: { type: 'string' } })
-  if (db !== undefined && !isPostgresUrl(db))
+  if (db !== undefined && storeKindOf(db) !== 'database')
     throw usageError(`Nodes share a PostgreSQL database: --db postgres://HOST/DATABASE.`)
   const [file = ''] = readPositionals(positionals, db === undefined ? ['AGENT.ts|js or --db URL'] : [])
   const url = db ?? (await urlOf(file, cwd))

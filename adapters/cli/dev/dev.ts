@@ -32,12 +32,12 @@ import {
   checkMcp,
   legacyDialects,
   listenError,
-  openStore,
   placesOf,
   registeredTelemetry,
   type ServedTelemetry
 } from '../serve/parts.ts'
 import { readServeArguments, type RuntimeSettings, SERVE_OPTIONS, type ServeSettings } from '../serve/serve-options.ts'
+import { openStore } from '../stores.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal.ts'
 import { authorErrorText } from './author-error.ts'
 import { Reloader } from './reloader.ts'
@@ -46,8 +46,9 @@ import { ConsoleTaskLog } from './task-log.ts'
 
 /** `taskchart dev`: serves an agent and reloads it when its files change. */
 export const devCommand: Command = {
-  usage:
-    'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--mcp] [--api-key KEY] [--db FILE|URL] [--json] [--log text|json]',
+  usage: [
+    'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--mcp] [--api-key KEY] [--db FILE|URL] [--json] [--log text|json]'
+  ],
   details: `Serves the agent of a module as taskchart serve does. A page on the same URL shows its tasks, its charts and what its
 actors do. /stately shows the actors in Stately's inspector. When the module or a file that it imports is saved, it is loaded
 again: tasks are restored as after a restart, and clients reconnect. If the new module does not load, the old one stays,

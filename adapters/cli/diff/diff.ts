@@ -8,7 +8,7 @@ import type { StoredVerdict } from '../../testing/diff/verdicts.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { openReader } from '../serve/parts.ts'
+import { openReader } from '../stores.ts'
 import { LiveLine } from '../text/live-line.ts'
 import { jsonLine, plain } from '../text/terminal.ts'
 import { diffHtml, storedDiffHtml } from './diff-html.ts'
@@ -17,9 +17,11 @@ import { withRevision } from './revision.ts'
 
 /** `taskchart diff`: what a change of an agent means for the tasks that are open. */
 export const diffCommand: Command = {
-  usage: `taskchart diff OLD.ts|js NEW.ts|js [-o FORMAT | --json] [--chart NAME]
-       taskchart diff AGENT.ts|js --since REVISION [-o FORMAT | --json] [--chart NAME]
-       taskchart diff --db FILE|URL NEW.ts|js [-o FORMAT | --json] [--chart NAME]`,
+  usage: [
+    'taskchart diff OLD.ts|js NEW.ts|js [-o FORMAT | --json] [--chart NAME]',
+    'taskchart diff AGENT.ts|js --since REVISION [-o FORMAT | --json] [--chart NAME]',
+    'taskchart diff --db FILE|URL NEW.ts|js [-o FORMAT | --json] [--chart NAME]'
+  ],
   details: `Compares two versions of an agent: states, transitions, guards, timers, questions, actors, and the text of their code. Then it
 says for every configuration that stored tasks can be in what they do with the new version:
 

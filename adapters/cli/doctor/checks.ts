@@ -23,7 +23,7 @@ const ANSWER_MS = 10_000
 /** A clock that is further off makes tokens and offers expire at the wrong time. */
 const MOST_SKEW_MS = 30_000
 
-export function nodeFinding({ engines: { node: range } }: Manifest, version: string): CheckResult {
+export function nodeFinding({ engines: { node: range } }: Manifest, version: string): DoctorFinding {
   if (satisfies(version, range)) return { status: 'ok', what: `Node ${version}` }
   return {
     status: 'wrong',
@@ -33,7 +33,7 @@ export function nodeFinding({ engines: { node: range } }: Manifest, version: str
 }
 
 /** Whether the usual port is free on this machine. */
-export async function portFinding(port: number): Promise<CheckResult> {
+export async function portFinding(port: number): Promise<DoctorFinding> {
   const server = createServer()
   const error = await new Promise<NodeJS.ErrnoException | undefined>(settle => {
     server.once('error', settle)
@@ -49,7 +49,7 @@ export async function portFinding(port: number): Promise<CheckResult> {
 }
 
 /** Whether an agent's module can be loaded. */
-export async function agentFinding(file: string, { cwd }: Io): Promise<CheckResult> {
+export async function agentFinding(file: string, { cwd }: Io): Promise<DoctorFinding> {
   try {
     const { agent } = await loadAgent(file, cwd)
     return { status: 'ok', what: `${file} is the agent ${agent.card.name}` }
@@ -77,7 +77,7 @@ export async function timeLimited<T>(
 }
 
 /** Compares the clocks of this machine and of the agent's, by the header Date, which has whole seconds. */
-export async function clockFinding(url: string, io: Pick<Io, 'clock' | 'signal'>): Promise<CheckResult> {
+export async function clockFinding(url: string, io: Pick<Io, 'clock' | 'signal'>): Promise<DoctorFinding> {
   const { clock } = io
   const sentMs = clock.now()
   const answer = await timeLimited(io, signal =>
@@ -133,7 +133,7 @@ export function manifest(): Manifest {
 }
 
 /** One thing that was looked at. */
-export interface CheckResult {
+export interface DoctorFinding {
   /** `note`: not wrong, but something may need it. */
   readonly status: 'ok' | 'note' | 'wrong'
   readonly what: string
@@ -154,7 +154,7 @@ export function packageFindings(
   { peerDependencies: peers, peerDependenciesMeta: about }: Manifest,
   versionOf: (name: string) => string | undefined,
   { stripsTypes, hasSqlite, node }: NodeParts
-): CheckResult[] {
+): DoctorFinding[] {
   const found = Object.entries(peers).map(([name, range]) => ({
     name,
     range,
@@ -172,12 +172,12 @@ export function packageFindings(
   )
   const tools = missing.filter(({ name }) => TOOLS.includes(name))
   const others = missing.filter(({ name }) => !TOOLS.includes(name))
-  const lines = (peers: readonly { readonly name: string }[]) =>
-    peers.map(({ name }) => `  ${name}: ${USES[name] ?? 'some functions'}`)
+  const lines = (packages: readonly { readonly name: string }[]) =>
+    packages.map(({ name }) => `  ${name}: ${USES[name] ?? 'some functions'}`)
   return [
     ...(there.length > 0 ? [{ status: 'ok', what: `packages: ${there.join(', ')}` } as const] : []),
     ...looked.flatMap(({ finding }) => finding ?? []),
-    ...absent.map(({ name, range }): CheckResult => ({
+    ...absent.map(({ name, range }): DoctorFinding => ({
       status: 'wrong',
       what: `${name} is not installed`,
       mend: `npm install ${fitting(name, range, node)}`
@@ -205,7 +205,7 @@ export function packageFindings(
 }
 
 /** The warning about a version of a peer, if there is one. */
-function versionFinding(name: string, range: string, version: string, node: string): CheckResult | undefined {
+function versionFinding(name: string, range: string, version: string, node: string): DoctorFinding | undefined {
   const mend = `npm install ${fitting(name, range, node)}`
   if (!satisfies(version, range))
     return { status: 'wrong', what: `${name} ${version} does not fit taskchart, which needs ${range}`, mend }

@@ -2,18 +2,16 @@ import { access, constants, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { countOpenVersions } from '../../../runtime/work-port.ts'
 import { installedVersion, satisfies } from '../../peers/installed-packages.ts'
-import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { checkUse } from '../../postgres/session/server-checks.ts'
 import { isUrl, readOptions, refusePassword } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
-import { databaseNameOf } from '../db.ts'
 import { loadAgent, nodeReader } from '../load-agent.ts'
-import { openReader } from '../serve/parts.ts'
+import { databaseNameOf, openReader, type StoreKind, storeKindOf } from '../stores.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, callOption, ENVIRONMENT_HELP, readAccess } from '../talk/agent-connection.ts'
 import { oneLine, plain, type Style, styleText } from '../text/terminal.ts'
 import {
   agentFinding,
-  type CheckResult,
+  type DoctorFinding,
   installIn,
   manifest,
   nodeFinding,
@@ -25,8 +23,9 @@ import { urlFindings } from './remote-agent.ts'
 
 /** `taskchart doctor`: lists the faults of this machine or of an agent, and what mends them. */
 export const doctorCommand: Command = {
-  usage:
-    'taskchart doctor [URL|AGENT.ts|js] [--text "TEXT"] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…',
+  usage: [
+    'taskchart doctor [URL|AGENT.ts|js] [--text "TEXT"] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…'
+  ],
   details: `Looks at Node, the packages that taskchart can use, and the usual port. With a module, at whether it can be loaded. With a URL,
 at the agent's card, its clock, and calls that change nothing. What is odd about the answers is a note if taskchart's client
 copes with it. Each line on stdout begins with ok, note or WRONG. Below it stands the line that mends it, if there is one.
@@ -54,8 +53,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   const isRemote = target !== undefined && isUrl(target)
   if (isRemote) refusePassword(target)
   if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
-  const findings: CheckResult[] = []
-  const print = (...found: readonly CheckResult[]) => {
+  const findings: DoctorFinding[] = []
+  const print = (...found: readonly DoctorFinding[]) => {
     findings.push(...found)
     for (const finding of found) io.stdout.write(textOf(finding, io.colours.stdout))
   }
@@ -80,26 +79,26 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return findings.some(({ status }) => status === 'wrong') ? EXIT.error : EXIT.ok
 }
 
-const MARKS: Readonly<Record<CheckResult['status'], readonly [mark: string, style: Style]>> = {
+const MARKS: Readonly<Record<DoctorFinding['status'], readonly [mark: string, style: Style]>> = {
   ok: ['ok', 'green'],
   note: ['note', 'yellow'],
   wrong: ['WRONG', 'red']
 }
 
-function textOf({ status, what, mend }: CheckResult, hasColours: boolean): string {
+function textOf({ status, what, mend }: DoctorFinding, hasColours: boolean): string {
   const [mark, style] = MARKS[status]
   const lines = plain(what).split('\n').join('\n       ')
   return `${styleText(hasColours, style, mark.padEnd(5))}  ${lines}\n${mend === undefined ? '' : `       ${oneLine(mend)}\n`}`
 }
 
 /** The open tasks that each entry of the agent's `earlier` serves, and those of versions without an entry. */
-async function earlierFindings(target: string, db: string, io: Io): Promise<CheckResult[]> {
+async function earlierFindings(target: string, db: string, io: Io): Promise<DoctorFinding[]> {
   const { agent } = await loadAgent(target, io.cwd)
   if (!agent.earlier) return []
   const open = await openVersions(db, io.cwd)
   if (!open) return []
   const tasks = (count: number) => (count === 1 ? '1 open task' : `${count} open tasks`)
-  const served = Object.keys(agent.earlier).map((version): CheckResult => {
+  const served = Object.keys(agent.earlier).map((version): DoctorFinding => {
     const count = open.get(version) ?? 0
     const what = `the entry of version ${version} in earlier serves ${count === 0 ? 'no open task' : tasks(count)}`
     return count === 0
@@ -109,7 +108,7 @@ async function earlierFindings(target: string, db: string, io: Io): Promise<Chec
   const others = [...open].filter(([version]) => version !== agent.version && agent.earlier?.[version] === undefined)
   return [
     ...served,
-    ...others.map(([version, count]): CheckResult => ({
+    ...others.map(([version, count]): DoctorFinding => ({
       status: 'note',
       what: `${tasks(count)} of ${version === '' ? 'no version' : `version ${version}`}, which has no entry in earlier`,
       mend: `What becomes of them says: taskchart diff --db ${db} ${target}`
@@ -143,7 +142,7 @@ const MENDS = {
     'Restore a backup of the database. taskchart db check names each damage',
     'Start the database, or correct its URL. taskchart serve --db creates its tables'
   ]
-} as const
+} as const satisfies Record<StoreKind, readonly [restore: string, correct: string]>
 
 /** Whether this user may write a file, or create files in a folder. */
 export async function mayWrite(path: string): Promise<boolean> {
@@ -161,11 +160,11 @@ export async function databaseFinding(
   db: string,
   { cwd }: Pick<Io, 'cwd'>,
   isWritable = mayWrite
-): Promise<CheckResult> {
-  const isFile = !isPostgresUrl(db)
-  const [restore, correct] = MENDS[isFile ? 'file' : 'database']
+): Promise<DoctorFinding> {
+  const kind = storeKindOf(db)
+  const [restore, correct] = MENDS[kind]
   try {
-    if (isFile) {
+    if (kind === 'file') {
       const path = resolve(cwd, db)
       const file = await realpath(path).catch(() => undefined)
       // SQLite creates files beside it.
@@ -197,7 +196,7 @@ export async function databaseFinding(
     const [message = '', statements] = (error as Error).message.split(/ (?=As an administrator, run )/)
     return {
       status: 'wrong',
-      what: `${isFile ? db : 'The database'} cannot be used: ${message}`,
+      what: `${kind === 'file' ? db : 'The database'} cannot be used: ${message}`,
       mend: statements ?? installIn(message) ?? correct
     }
   }

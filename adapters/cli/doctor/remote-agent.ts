@@ -10,7 +10,7 @@ import { aboutKey, connectTo, withAgent, type AgentPlace } from '../talk/agent-c
 import { exitStatus, note, nothingYet } from '../talk/follow.ts'
 import { messageText } from '../talk/results.ts'
 import { oneLine } from '../text/terminal.ts'
-import { clockFinding, type CheckResult, installIn, timeLimited } from './checks.ts'
+import { clockFinding, type DoctorFinding, installIn, timeLimited } from './checks.ts'
 
 /** An agent to look at, and the text to send if there is one. */
 export interface Examined extends Pick<AgentPlace, 'url' | 'access'> {
@@ -21,7 +21,7 @@ export interface Examined extends Pick<AgentPlace, 'url' | 'access'> {
  * Whether an agent can be used, and what is odd about it: its card, its clock, and calls that change nothing. With a
  * text, one message is sent.
  */
-export async function* urlFindings(examined: Examined, io: Io): AsyncGenerator<CheckResult, void, undefined> {
+export async function* urlFindings(examined: Examined, io: Io): AsyncGenerator<DoctorFinding, void, undefined> {
   const oddities = collectOddities()
   const odd = (of: string) => oddFindings(of, oddities.take())
   try {
@@ -54,7 +54,7 @@ export async function* urlFindings(examined: Examined, io: Io): AsyncGenerator<C
   }
 }
 
-function* oddFindings(of: string, oddities: readonly string[]): Generator<CheckResult, void, undefined> {
+function* oddFindings(of: string, oddities: readonly string[]): Generator<DoctorFinding, void, undefined> {
   if (oddities.length > 0)
     yield {
       status: 'note',
@@ -62,7 +62,7 @@ function* oddFindings(of: string, oddities: readonly string[]): Generator<CheckR
     }
 }
 
-async function readCard(place: Examined, { signal, clock }: Io): Promise<AgentCard | CheckResult> {
+async function readCard(place: Examined, { signal, clock }: Io): Promise<AgentCard | DoctorFinding> {
   const { url, access } = place
   try {
     return await fetchCard(url, { signal, clock, ...access })
@@ -84,7 +84,7 @@ interface Probe {
   readonly method: string
   readonly call: (client: AgentClient, options: CallOptions) => Promise<unknown>
   /** The finding about its error, or about its success; `undefined` if the outcome is right. */
-  readonly judge: (error: A2AError | undefined) => CheckResult | undefined
+  readonly judge: (error: A2AError | undefined) => DoctorFinding | undefined
 }
 
 const PROBES: readonly Probe[] = [
@@ -106,7 +106,7 @@ const EXTENDED_CARD: Probe = {
 }
 
 /** Judges GetTask for an id that nobody has. */
-function judgeUnknown(error: A2AError | undefined): CheckResult | undefined {
+function judgeUnknown(error: A2AError | undefined): DoctorFinding | undefined {
   if (!error)
     return {
       status: 'note',
@@ -124,7 +124,7 @@ function judgeUnknown(error: A2AError | undefined): CheckResult | undefined {
   }
 }
 
-function judgeList(error: A2AError | undefined): CheckResult | undefined {
+function judgeList(error: A2AError | undefined): DoctorFinding | undefined {
   if (!error) return undefined
   const what = `ListTasks fails: ${error.message}\nThe client`
   if (isUnsupported(error)) return { status: 'note', what: `${what} copes, but cannot open an earlier conversation` }
@@ -147,9 +147,9 @@ async function callFindings(
   place: Examined,
   { capabilities }: AgentCard,
   io: Io
-): Promise<{ readonly isReached: boolean; readonly findings: readonly CheckResult[] }> {
+): Promise<{ readonly isReached: boolean; readonly findings: readonly DoctorFinding[] }> {
   const answered: string[] = []
-  const judged: CheckResult[] = []
+  const judged: DoctorFinding[] = []
   try {
     const client = await timeLimited(io, async signal => connectTo({ ...place, giveUpAfterMs: 0 }, { ...io, signal }))
     try {
@@ -184,7 +184,7 @@ function answerError(error: unknown): A2AError {
 async function messageFinding(
   { url, access, text }: Examined & { readonly text: string },
   io: Io
-): Promise<CheckResult> {
+): Promise<DoctorFinding> {
   const { signal } = io
   const watched = nothingYet()
   let events = 0
@@ -219,7 +219,7 @@ function countText(events: number): string {
 }
 
 /** The finding for an error, with the line that gives another key if it is about keys. */
-function failureFinding(error: unknown, place: Pick<Examined, 'url' | 'access'>, otherwise?: string): CheckResult {
+function failureFinding(error: unknown, place: Pick<Examined, 'url' | 'access'>, otherwise?: string): DoctorFinding {
   const { message } = aboutKey(error, place) as Error
   const mend = message.includes('--api-key')
     ? `npx taskchart doctor ${place.url} --api-key KEY`

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import type { AgentInterface } from '../../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
@@ -8,7 +7,6 @@ import type { Log, Logger } from '../../../runtime/ports/logger.ts'
 import type { ServedRuntime } from '../../../runtime/runtime-options.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import type { Telemetry } from '../../../runtime/telemetry-port.ts'
-import { memoryStore } from '../../../runtime/work-port.ts'
 import { postgresNode, SECRET_LENGTH } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/node.ts'
 import { isLoopback } from '../../entry/admission.ts'
@@ -17,44 +15,13 @@ import { withScheme } from '../../entry/interfaces.ts'
 import { PORTS, type Address } from '../../entry/listen.ts'
 import type { Dialect } from '../../json-rpc/dispatch.ts'
 import { checkMcpInstalled } from '../../mcp/mcp-handler.ts'
-import { postgresStore, readPostgres } from '../../postgres/postgres.ts'
-import { isPostgresUrl } from '../../postgres/session/pool.ts'
-import type { StoreReader } from '../../rows/store-reader.ts'
 import type { PortBinding } from '../../serve/port-extension.ts'
 import type { MetricsOptions } from '../../serve/serve-metrics.ts'
-import { readSqlite, sqliteStore } from '../../storage/sqlite.ts'
 import type { Card03Options } from '../../v03/card.ts'
 import { CommandError, type Output, usageError } from '../command.ts'
+import { openStore, storeKindOf } from '../stores.ts'
 import { formatSendCommand } from '../text/format.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal.ts'
-
-/**
- * Opens the store of `--db`: a SQLite file or a `postgres:` URL; without it, a store in memory. `broken` aborts with
- * the reason if the store fails for good.
- */
-export async function openStore(
-  db: string | undefined,
-  cwd: string,
-  logger: Logger
-): Promise<{ store: Store; broken: AbortSignal }> {
-  const broken = new AbortController()
-  return { store: await storeOf(db, cwd, logger, error => broken.abort(error)), broken: broken.signal }
-}
-
-async function storeOf(
-  db: string | undefined,
-  cwd: string,
-  logger: Logger,
-  stopped: (error: Error) => void
-): Promise<Store> {
-  if (db === undefined) return memoryStore()
-  return isPostgresUrl(db) ? postgresStore(db, { logger }) : sqliteStore(resolve(cwd, db), { logger, stopped })
-}
-
-/** Opens the file or database of `--db` for reading, even while a server uses it. */
-export async function openReader(db: string, cwd: string, logger: Logger): Promise<StoreReader> {
-  return isPostgresUrl(db) ? readPostgres(db, { logger }) : readSqlite(resolve(cwd, db), { logger })
-}
 
 /** The variable with the secret of a cluster. */
 export const SECRET_VARIABLE = 'TASKCHART_CLUSTER_SECRET'
@@ -110,7 +77,7 @@ export function checkNode({ db, node }: NodePlace, secret: string | undefined): 
     throw usageError(
       `--node takes the address by which other nodes reach this one, such as ws://10.0.0.7:4243, not ${JSON.stringify(node)}.`
     )
-  if (db === undefined || !isPostgresUrl(db))
+  if (db === undefined || storeKindOf(db) !== 'database')
     throw usageError('--node needs the database that all nodes share: --db postgres://HOST/DATABASE.')
   if (secret !== undefined && secret.length < SECRET_LENGTH)
     throw usageError(

@@ -28,8 +28,9 @@ import { readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-o
 
 /** `taskchart serve`: serves the agent of a module until a signal stops it. */
 export const serveCommand: Command = {
-  usage:
-    'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--mcp] [--agui] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
+  usage: [
+    'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--mcp] [--agui] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]'
+  ],
   details: `The module's default export is the agent, made with defineAgent. An export authenticate identifies callers, and an
 export authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or SIGTERM
 stops the server within 10 seconds: clients are notified, and work may finish its cleanup. A second one stops it at

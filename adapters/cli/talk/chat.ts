@@ -311,8 +311,9 @@ export class ChatLoop {
 
 /** `taskchart chat`: a chat with an agent at the terminal. */
 export const chatCommand: Command = {
-  usage:
-    'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--exit-status]',
+  usage: [
+    'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--exit-status]'
+  ],
   details: `URL is the agent's ws: URL, or the http: URL of its card. Each line is a message. A question that comes with a schema is asked field
 by field. The last context of each URL is remembered, so the next chat continues it: a task that still runs is shown again, and
 a question is asked again. Ctrl-C leaves a running task alone. Ctrl-D, the end of the input, ends the chat.

@@ -10,8 +10,9 @@ import { PART_OPTIONS, PARTS_HELP, readParts } from './message-parts.ts'
 
 /** `taskchart send`: sends a message to an agent, watches its task, and saves the results. */
 export const sendCommand: Command = {
-  usage:
-    'taskchart send URL "text" [--file PATH|URL]… [--data JSON|PATH|-]… [--context-id ID] [--task-id ID] [--reference ID]… [--async] [--out DIR] [-o json] [OPTION]…',
+  usage: [
+    'taskchart send URL "text" [--file PATH|URL]… [--data JSON|PATH|-]… [--context-id ID] [--task-id ID] [--reference ID]… [--async] [--out DIR] [-o json] [OPTION]…'
+  ],
   hasOutputForms: true,
   details: `URL is the agent's ws: URL, the http: URL of its card, its host, or a file with its card. Progress is written to stderr
 and results to stdout. The last line is the command that continues the context. The command ends when the task has ended,

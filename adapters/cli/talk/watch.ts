@@ -11,7 +11,7 @@ import { followTask, isActive, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart watch`: shows the events of a task until it ends, and saves its results. */
 export const watchCommand: Command = {
-  usage: 'taskchart watch URL TASK [--out DIR] [--exit-status] [-o json] [OPTION]…',
+  usage: ['taskchart watch URL TASK [--out DIR] [--exit-status] [-o json] [OPTION]…'],
   hasOutputForms: true,
   details: `URL is the agent's ws: URL, the http: URL of its card, its host, or a file with its card; TASK is the task's id. Progress is written to stderr and
 results to stdout. A task that waits for input stays watched, so that another client can answer it. A task that has

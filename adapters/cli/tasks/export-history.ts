@@ -9,7 +9,7 @@ import { historyText } from '../../testing/histories/history.ts'
 import { redactedTask } from '../../testing/histories/redaction.ts'
 import { CommandError, type Io, usageError } from '../command.ts'
 import { makeFolder } from '../files.ts'
-import { openReader } from '../serve/parts.ts'
+import { openReader } from '../stores.ts'
 import {
   type FILTER_OPTIONS,
   type FoundTask,

@@ -17,7 +17,7 @@ import { OUTPUT_OPTIONS, type OutputForm, readArguments, readOutput } from '../a
 import { EXIT, type Io, usageError } from '../command.ts'
 import { VERDICT_COLOURS } from '../diff/diff-text.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { openReader } from '../serve/parts.ts'
+import { openReader } from '../stores.ts'
 import { jsonLine, oneLine, styleText } from '../text/terminal.ts'
 
 const OPTIONS = {

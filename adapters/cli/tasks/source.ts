@@ -17,7 +17,7 @@ import { messagesBefore } from '../../inspector/story/story.ts'
 import { scopesOf, type StoreReader } from '../../rows/store-reader.ts'
 import { isUrl } from '../arguments.ts'
 import { type Environment, type Io, usageError } from '../command.ts'
-import { openReader } from '../serve/parts.ts'
+import { openReader } from '../stores.ts'
 import {
   aboutKey,
   CALL_OPTIONS,

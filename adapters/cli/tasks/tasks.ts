@@ -42,8 +42,15 @@ const SECOND_NAMES: ReadonlyMap<string, Action> = new Map<string, Action>([
 
 /** `taskchart tasks`: lists, shows, exports and cancels the tasks of a file or of an agent. */
 export const tasksCommand: Command = {
-  usage: 'taskchart tasks ls|show|export|patches|migrate|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
-  words: ['ls', 'show', 'export', 'patches', 'migrate', 'cancel'],
+  usage: [
+    'taskchart tasks ls URL|--db FILE|URL [OPTION]…',
+    'taskchart tasks show URL|--db FILE|URL TASK [OPTION]…',
+    'taskchart tasks export URL|--db FILE|URL [TASK]… [OPTION]…',
+    'taskchart tasks patches --db FILE|URL [OPTION]…',
+    'taskchart tasks migrate AGENT.ts|js --db FILE|URL --dry-run [OPTION]…',
+    'taskchart tasks cancel URL TASK [OPTION]…'
+  ],
+  words: [...ACTIONS.keys()],
   hasOutputForms: true,
   details: `
   ls              matching tasks, latest status first

@@ -6,13 +6,13 @@ import { CommandError, EXIT, usageError, type Command, type Io } from '../comman
 import { lineWriter } from '../db.ts'
 import { coverageFile } from '../files.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { openReader } from '../serve/parts.ts'
+import { openReader } from '../stores.ts'
 import { tableLines } from '../text/format.ts'
 import { jsonLine, oneLine } from '../text/terminal.ts'
 
 /** `taskchart coverage`: shows which transitions tasks took. */
 export const coverageCommand: Command = {
-  usage: 'taskchart coverage AGENT.ts|js --db FILE|URL [--pairs] [--json]',
+  usage: ['taskchart coverage AGENT.ts|js --db FILE|URL [--pairs] [--json]'],
   details: `Lists the transitions of the agent's chart, and of the charts that it starts, with how often the tasks in the file or
 database took them; those that no task took come first. Then it lists the mean time in each state before it was left, as
 far as one process saw both ends of it. If taskchart test has written what its paths take, the transitions that no test

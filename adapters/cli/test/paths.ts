@@ -9,8 +9,9 @@ import { BOUND_FLAGS, boundsHelp, loadPlanning, planError, readBounds, readKind 
 
 /** `taskchart paths`: lists the paths that `taskchart test` walks. */
 export const pathsCommand: Command = {
-  usage:
-    'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--limit NUMBER] [--time SECONDS] [--memory MB] [--json | --mermaid]',
+  usage: [
+    'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--limit NUMBER] [--time SECONDS] [--memory MB] [--json | --mermaid]'
+  ],
   details: `Writes one line to stdout for each path: every move that the agent's work accepts, in each configuration that it can
 reach; a cancel there; and what it must refuse there. For a negotiation(…): everything that can happen before there is a
 task. The module's export cases supplies the inputs (taskchart/testing). If the work is not a statechart, the paths come

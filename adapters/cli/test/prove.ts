@@ -90,8 +90,9 @@ function countText(configurations: number): string {
 
 /** `taskchart prove`: proves an agent's properties on the chart of its work. */
 export const proveCommand: Command = {
-  usage:
-    'taskchart prove AGENT.ts|js [--only TEXT] [--limit NUMBER] [--time SECONDS] [--memory MB] [--json | --tap | --mermaid | --test | --promela [FILE]]',
+  usage: [
+    'taskchart prove AGENT.ts|js [--only TEXT] [--limit NUMBER] [--time SECONDS] [--memory MB] [--json | --tap | --mermaid | --test | --promela [FILE]]'
+  ],
   details: `Explores every configuration of the chart of the agent's work and checks the agent's properties (defineAgent) on every walk.
 Two more properties are checked on each chart: it never throws, and every task can end. A client may cancel everywhere.
 Actors end and timers fire in any order that time allows. The module's export cases supplies the data. Guards are evaluated

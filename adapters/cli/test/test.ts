@@ -23,9 +23,11 @@ import { BOUND_FLAGS, boundsHelp, loadPlanning, planError, readBounds, readKind 
 
 /** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
-  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--complete] [--limit NUMBER] [--time SECONDS] [--memory MB] [--strict] [--tap]
-       taskchart test AGENT.ts|js --histories DIR [--strict] [--tap]
-       taskchart test URL [--text TEXT]… [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
+  usage: [
+    'taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--complete] [--limit NUMBER] [--time SECONDS] [--memory MB] [--strict] [--tap]',
+    'taskchart test AGENT.ts|js --histories DIR [--strict] [--tap]',
+    'taskchart test URL [--text TEXT]… [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]'
+  ],
   details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
 that the chart invokes end as the module's cases say. Failures are written to stdout, each with the command that runs it

@@ -60,9 +60,12 @@ function goesOn([first = '', ...more]: readonly string[], line: string): boolean
 /** The column at which the descriptions of entries begin. */
 const DESCRIBED = 18
 
-/** Joins the lines of an entry or a paragraph, and breaks them at spaces. An entry may have a line of its own. */
+/**
+ * Joins the lines of an entry, of a form of the command, or of a paragraph, and breaks them at spaces. An entry may
+ * have a line of its own.
+ */
 function wrap([first = '', ...more]: readonly string[], columns: number): string[] {
-  const isEntry = first.startsWith('  ')
+  const isEntry = /^(?: {2}|Usage: )/.test(first)
   const [start = ''] = /^ +(?:\S.*? {2,}(?=\S))?/.exec(first) ?? []
   const isAlone = isEntry && more.length > 0 && start.trim() === ''
   const indent = ' '.repeat(isEntry ? DESCRIBED : 0)
@@ -142,7 +145,8 @@ const STYLES: Readonly<Record<string, Style>> = {
   completed: 'green',
   failed: 'red',
   rejected: 'red',
-  canceled: 'red',
+  // Not as a failure: the client wanted the end.
+  canceled: 'dim',
   'input-required': 'yellow',
   'auth-required': 'yellow',
   working: 'cyan',

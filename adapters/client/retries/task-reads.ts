@@ -161,7 +161,7 @@ async function storedTask(
   { taskId, contextId }: StreamProgress
 ): Promise<Task> {
   const { params, trace } = frame
-  const request = { method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }
+  const request = { method: 'GetTask' as const, params: { ...tenantOf(params), id: taskId }, trace }
   return validAnswer(
     ANSWER_SCHEMAS[calls.generations.version].task,
     await calls.call({ ...request, parameters: lastingParameters(frame) }, signal),

@@ -1,5 +1,6 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { type Call03, fromResult03, toCall03 } from '../../v03/client.ts'
 import { fromProtoEvent, fromProtoTask, toProtoSend } from '../../v03/proto.ts'
@@ -86,19 +87,16 @@ function requestOf({ method, params }: RequestFrame): RestOperation {
 }
 
 /** The results that have the JSON of the proto, in the form that they have over JSON-RPC of 0.3. */
-const FROM_PROTO: ReadonlyMap<string, (result: Record<string, unknown>) => unknown> = new Map<
-  string,
-  (result: Record<string, unknown>) => unknown
->([
-  ['SendMessage', fromProtoEvent],
-  ['SendStreamingMessage', fromProtoEvent],
-  ['SubscribeToTask', fromProtoEvent],
-  ['GetTask', fromProtoTask],
-  ['CancelTask', fromProtoTask]
-])
+const FROM_PROTO: Partial<Record<OperationMethod, (result: Record<string, unknown>) => unknown>> = {
+  SendMessage: fromProtoEvent,
+  SendStreamingMessage: fromProtoEvent,
+  SubscribeToTask: fromProtoEvent,
+  GetTask: fromProtoTask,
+  CancelTask: fromProtoTask
+}
 
-function resultIn(method: string, answer: unknown): unknown {
-  return fromResult03(method, isObject(answer) ? (FROM_PROTO.get(method)?.(answer) ?? answer) : answer)
+function resultIn(method: OperationMethod, answer: unknown): unknown {
+  return fromResult03(method, isObject(answer) ? (FROM_PROTO[method]?.(answer) ?? answer) : answer)
 }
 
 /**

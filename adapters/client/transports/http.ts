@@ -1,11 +1,12 @@
 import { createParser } from 'eventsource-parser'
 import { A2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
 import { onAbort } from '../../../runtime/primitives/event-loop.ts'
 import { hostAddress } from '../hosts.ts'
 import { type ConnectOptions, currentAddress, type PlacedOptions } from '../options.ts'
-import { changesNothing, type RequestFrame } from '../requests.ts'
+import { METHODS, type RequestFrame } from '../requests.ts'
 import { ConnectionLost, nobodyAnswers } from '../retries/lost-errors.ts'
 import { chunksOf, discard } from './body.ts'
 
@@ -48,9 +49,9 @@ export async function sendRequest(
   url: string,
   init: RequestInit,
   options: PlacedOptions = {},
-  method?: string
+  method?: OperationMethod
 ): Promise<Response> {
-  return answerFrom(url, { init, options, url, isRead: method !== undefined && changesNothing(method) }, 0)
+  return answerFrom(url, { init, options, url, isRead: method !== undefined && METHODS[method].reads }, 0)
 }
 
 /** The most redirects of one request. */

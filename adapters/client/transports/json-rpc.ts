@@ -1,10 +1,11 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { activatedBy, httpParameters, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
 import { backOffOptions, currentHeaders, type PlacedOptions } from '../options.ts'
-import { hasStream, type RequestFrame } from '../requests.ts'
+import { METHODS, type RequestFrame } from '../requests.ts'
 import { HttpCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
 import { discard, callErrorOf, isJsonType, jsonRpcErrorIn, mediaType, wholeBody } from './body.ts'
@@ -17,7 +18,7 @@ export interface WireFormat {
   /** The service parameters of a request, as headers. */
   headers(parameters: Record<string, string>): Record<string, string>
   /** Converts a well-formed result of a method to wire JSON of 1.0. */
-  result(method: string, value: unknown): unknown
+  result(method: OperationMethod, value: unknown): unknown
 }
 
 const CURRENT: WireFormat = { request: frame => frame, headers: parameters => parameters, result: (_, value) => value }
@@ -46,7 +47,7 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: WireFormat
   return {
     send: async (frame, receiver, signal) => {
       const id = (lastId += 1)
-      const isStreaming = hasStream(frame.method)
+      const isStreaming = METHODS[frame.method].streams
       const { method, params } = dialect.request(frame)
       const read = (answer: unknown) => dialect.result(frame.method, resultIn(answer, id, url))
       const response = await sendRequest(

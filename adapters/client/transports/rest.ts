@@ -1,10 +1,11 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { trimmedEnd } from '../../../runtime/primitives/authority.ts'
 import { activatedBy, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
 import { backOffOptions, type PlacedOptions } from '../options.ts'
-import { hasStream, type RequestFrame } from '../requests.ts'
+import { METHODS, type RequestFrame } from '../requests.ts'
 import type { ConnectionLost } from '../retries/lost-errors.ts'
 import { HttpCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
@@ -28,7 +29,7 @@ export interface RestDialect {
   /** The agent's error in an answer or an event; `undefined` if it has none. */
   error(answer: unknown): A2AError | undefined
   /** Converts an answer or an event to wire JSON of 1.0. */
-  result(method: string, answer: unknown): unknown
+  result(method: OperationMethod, answer: unknown): unknown
 }
 
 /** The media types of answers. */
@@ -64,7 +65,7 @@ function restTransport(address: string, options: PlacedOptions, dialect: RestDia
   return {
     send: async (frame, receiver, signal) => {
       const { verb, path, body } = dialect.request(frame)
-      const isStreaming = hasStream(frame.method)
+      const isStreaming = METHODS[frame.method].streams
       const url = `${address}${path}`
       const headers = jsonRpcHeaders(frame, isStreaming, options, dialect)
       headers.set('accept', isStreaming ? `text/event-stream, ${ACCEPTED}` : ACCEPTED)
@@ -107,23 +108,23 @@ const CONFIGS = '/tasks/{taskId}/pushNotificationConfigs'
 type Route = readonly [verb: RestOperation['verb'], path: string]
 
 /** The route of each method (§11.3), whose parameters are in braces. */
-const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
-  ['SendMessage', ['POST', '/message:send']],
-  ['SendStreamingMessage', ['POST', '/message:stream']],
-  ['GetTask', ['GET', '/tasks/{id}']],
-  ['ListTasks', ['GET', '/tasks']],
-  ['CancelTask', ['POST', '/tasks/{id}:cancel']],
-  ['SubscribeToTask', ['POST', '/tasks/{id}:subscribe']],
-  ['CreateTaskPushNotificationConfig', ['POST', CONFIGS]],
-  ['GetTaskPushNotificationConfig', ['GET', `${CONFIGS}/{id}`]],
-  ['ListTaskPushNotificationConfigs', ['GET', CONFIGS]],
-  ['DeleteTaskPushNotificationConfig', ['DELETE', `${CONFIGS}/{id}`]],
-  ['GetExtendedAgentCard', ['GET', '/extendedAgentCard']]
-])
+const ROUTES: Readonly<Record<OperationMethod, Route>> = {
+  SendMessage: ['POST', '/message:send'],
+  SendStreamingMessage: ['POST', '/message:stream'],
+  GetTask: ['GET', '/tasks/{id}'],
+  ListTasks: ['GET', '/tasks'],
+  CancelTask: ['POST', '/tasks/{id}:cancel'],
+  SubscribeToTask: ['POST', '/tasks/{id}:subscribe'],
+  CreateTaskPushNotificationConfig: ['POST', CONFIGS],
+  GetTaskPushNotificationConfig: ['GET', `${CONFIGS}/{id}`],
+  ListTaskPushNotificationConfigs: ['GET', CONFIGS],
+  DeleteTaskPushNotificationConfig: ['DELETE', `${CONFIGS}/{id}`],
+  GetExtendedAgentCard: ['GET', '/extendedAgentCard']
+}
 
 /** The request for a method of 1.0: the tenant and ids are in the path, all else in the query or the body. */
 function requestOf({ method, params }: RequestFrame): RestOperation {
-  const [verb, template] = ROUTES.get(method) as Route
+  const [verb, template] = ROUTES[method]
   const { tenant = '', ...given } = params as { readonly tenant?: string; readonly [name: string]: unknown }
   const others = new Map(Object.entries(given).filter(([, value]) => value !== undefined && value !== null))
   const route = template.replace(/\{(\w+)\}/g, (_, name: string) => {

@@ -65,11 +65,13 @@ await t.test('help', async t => {
         const { stdout } = await runCommand(['help', entry.name], { ...(screen && { screen }) })
         for (const line of stdout.split('\n')) t.ok(line.length <= Math.min(columns ?? 120, 120), line)
         const words = wordsOf(stdout)
-        t.strictSame(words.slice(0, 1 + wordsOf(usage).length), ['Usage:', ...wordsOf(usage)])
+        const forms = usage.flatMap(wordsOf)
+        t.strictSame(words.slice(0, 1 + forms.length), ['Usage:', ...forms])
         t.strictSame(words.slice(-wordsOf(details).length), wordsOf(details))
       }
     }
     const { stdout } = await runCommand(['help', 'serve'], { screen: { columns: 60, hasColours: false } })
+    t.match(stdout, /^Usage: taskchart serve AGENT\.ts\|js .*\n(?: {18}\S.*\n)+\n/)
     t.match(stdout, '\n  --api-key KEY   require this key of at least 16 characters\n                  (Authorization')
   })
 

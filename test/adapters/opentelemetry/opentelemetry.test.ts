@@ -800,7 +800,7 @@ await t.test('client spans record host, port and known methods only', async t =>
     ['a.example:6', 'a.example', 6]
   ] as const) {
     await tracedCalls({ url, ...answers }, { binding: 'other' }, telemetry).call({
-      method: 'Secret',
+      method: 'Secret' as never,
       params: undefined
     })
     const { attributes } = spanNamed(await traces.ended(), '_OTHER')

@@ -24,7 +24,7 @@ import { Session, type Prepared } from '../../../adapters/postgres/session/sessi
 import { binaryArray, shardOf } from '../../../adapters/postgres/write/row-shapes.ts'
 import { countTransitions } from '../../../adapters/postgres/write/transition-rows.ts'
 import { WRITE_ROWS } from '../../../adapters/postgres/write/write-groups.ts'
-import { openStore } from '../../../adapters/cli/serve/parts.ts'
+import { openStore } from '../../../adapters/cli/stores.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../../runtime/index.ts'
 import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'

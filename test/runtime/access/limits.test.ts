@@ -33,12 +33,45 @@ await t.test('a limit that is not above 0 is refused at once, by its name', t =>
   t.end()
 })
 
-await t.test('the guide to sizing has a line for each limit, with its default', t => {
+const UNITS: Readonly<Record<string, number>> = {
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  second: 1000,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000
+}
+
+/** The number that a text says: bytes of `4 MiB`, milliseconds of `3 days`, 100 of `100 a second`. */
+function numberIn(text: string): number {
+  const [, digits = '', unit = ''] = /^([\d.,]*\d)(?: (MiB|GiB|second|minute|hour|day)s?)?/.exec(text) ?? []
+  return Number(digits.replaceAll(',', '')) * (UNITS[unit] ?? 1)
+}
+
+await t.test('the guide to sizing, and the comment of each limit, have its default', t => {
   const guide = readFileSync('docs/sizing.md', 'utf8')
+  const source = readFileSync('runtime/access/limits.ts', 'utf8')
+  const comments = new Map(
+    Array.from(
+      source.matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\n {2}(\w+): (?:number|Quota)$/gm),
+      ([, comment = '', name = '']) => [name, comment.replaceAll(/\s*\n\s*\*\s*/g, ' ')]
+    )
+  )
   const { perTenant, perPrincipal, ...single } = defaultLimits
-  for (const name of Object.keys(single))
-    t.match(guide, new RegExp(`^\\| \`${name}\` \\| [^|]+ \\| [^|]+ \\|$`, 'm'), name)
+  for (const [name, value] of Object.entries(single)) {
+    const [, shown = ''] = new RegExp(`^\\| \`${name}\` \\| ([^|]+) \\| [^|]+ \\|$`, 'm').exec(guide) ?? []
+    t.equal(numberIn(shown), value, `the guide says ${shown} of ${name}`)
+    const [, said = ''] = /\bDefault ([^]+?)\.\s*$/.exec(comments.get(name) ?? '') ?? []
+    t.equal(numberIn(said), value, `the comment says ${said} of ${name}`)
+  }
   t.match(guide, '| `perPrincipal.openTasks`, `perTenant.openTasks` | 1,000,000; 10,000,000 |')
   t.match([perPrincipal.openTasks, perTenant.openTasks], [1_000_000, 10_000_000])
+  const [, said = ''] = /Default (.*) per minute/.exec(comments.get('perTenant') ?? '') ?? []
+  t.same(said.split(/, | and /).map(numberIn), Object.values(perTenant))
+  t.match(comments.get('perPrincipal'), 'Default a tenth of `perTenant`.')
+  t.same(
+    Object.values(perPrincipal).map(value => value * 10),
+    Object.values(perTenant)
+  )
   t.end()
 })

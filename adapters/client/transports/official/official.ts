@@ -5,8 +5,8 @@ import type * as grpcClient from '@a2a-js/sdk/client/grpc'
 import type * as legacyGrpc from '@a2a-js/sdk/compat/v0_3/client/grpc'
 import type * as wire from '@bufbuild/protobuf/wire'
 import type * as grpc from '@grpc/grpc-js'
-import { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { SendMessageRequest as WireRequest } from '../../../../machines/protocol/objects.ts'
+import type { OperationMethod } from '../../../../machines/protocol/operations.ts'
 import { checkPackages } from '../../../peers/installed-packages.ts'
 import type { PackageName } from '../../../peers/tested-packages.ts'
 import type { RequestFrame } from '../../requests.ts'
@@ -38,49 +38,45 @@ function sendRequest(sdk: Sdk, params: WireRequest): SendMessageRequest {
   return request
 }
 
-const UNARY: ReadonlyMap<string, Unary> = new Map(
-  Object.entries<Unary>({
-    SendMessage: async (sdk, transport, params, options) => {
-      const answer = await transport.sendMessage(sendRequest(sdk, params as WireRequest), options)
-      return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
-    },
-    GetTask: async (sdk, transport, params, options) =>
-      sdk.Task.toJSON(await transport.getTask(requestOf(sdk.GetTaskRequest, params), options)),
-    ListTasks: async (sdk, transport, params, options) =>
-      sdk.ListTasksResponse.toJSON(await transport.listTasks(requestOf(sdk.ListTasksRequest, params), options)),
-    CancelTask: async (sdk, transport, params, options) =>
-      sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
-    CreateTaskPushNotificationConfig: async (sdk, transport, params, options) =>
-      sdk.TaskPushNotificationConfig.toJSON(
-        await transport.createTaskPushNotificationConfig(sdk.TaskPushNotificationConfig.fromJSON(params), options)
-      ),
-    GetTaskPushNotificationConfig: async (sdk, transport, params, options) =>
-      sdk.TaskPushNotificationConfig.toJSON(
-        await transport.getTaskPushNotificationConfig(
-          sdk.GetTaskPushNotificationConfigRequest.fromJSON(params),
-          options
-        )
-      ),
-    ListTaskPushNotificationConfigs: async (sdk, transport, params, options) =>
-      sdk.ListTaskPushNotificationConfigsResponse.toJSON(
-        await transport.listTaskPushNotificationConfig(
-          sdk.ListTaskPushNotificationConfigsRequest.fromJSON(params),
-          options
-        )
-      ),
-    DeleteTaskPushNotificationConfig: async (sdk, transport, params, options) => {
-      await transport.deleteTaskPushNotificationConfig(
-        sdk.DeleteTaskPushNotificationConfigRequest.fromJSON(params),
+/** The methods with a single answer. */
+const UNARY: Readonly<Record<Exclude<OperationMethod, 'SendStreamingMessage' | 'SubscribeToTask'>, Unary>> = {
+  SendMessage: async (sdk, transport, params, options) => {
+    const answer = await transport.sendMessage(sendRequest(sdk, params as WireRequest), options)
+    return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
+  },
+  GetTask: async (sdk, transport, params, options) =>
+    sdk.Task.toJSON(await transport.getTask(requestOf(sdk.GetTaskRequest, params), options)),
+  ListTasks: async (sdk, transport, params, options) =>
+    sdk.ListTasksResponse.toJSON(await transport.listTasks(requestOf(sdk.ListTasksRequest, params), options)),
+  CancelTask: async (sdk, transport, params, options) =>
+    sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
+  CreateTaskPushNotificationConfig: async (sdk, transport, params, options) =>
+    sdk.TaskPushNotificationConfig.toJSON(
+      await transport.createTaskPushNotificationConfig(sdk.TaskPushNotificationConfig.fromJSON(params), options)
+    ),
+  GetTaskPushNotificationConfig: async (sdk, transport, params, options) =>
+    sdk.TaskPushNotificationConfig.toJSON(
+      await transport.getTaskPushNotificationConfig(sdk.GetTaskPushNotificationConfigRequest.fromJSON(params), options)
+    ),
+  ListTaskPushNotificationConfigs: async (sdk, transport, params, options) =>
+    sdk.ListTaskPushNotificationConfigsResponse.toJSON(
+      await transport.listTaskPushNotificationConfig(
+        sdk.ListTaskPushNotificationConfigsRequest.fromJSON(params),
         options
       )
-      return {}
-    },
-    GetExtendedAgentCard: async (sdk, transport, params, options) =>
-      sdk.AgentCard.toJSON(
-        await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options)
-      )
-  })
-)
+    ),
+  DeleteTaskPushNotificationConfig: async (sdk, transport, params, options) => {
+    await transport.deleteTaskPushNotificationConfig(
+      sdk.DeleteTaskPushNotificationConfigRequest.fromJSON(params),
+      options
+    )
+    return {}
+  },
+  GetExtendedAgentCard: async (sdk, transport, params, options) =>
+    sdk.AgentCard.toJSON(
+      await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options)
+    )
+}
 
 /** Performs a request with the official client, and passes results to `receiver` as wire JSON. */
 export async function performRequest(
@@ -98,9 +94,7 @@ export async function performRequest(
   if (method === 'SubscribeToTask')
     return passEvents(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
   if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
-  const unary = UNARY.get(method)
-  if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)
-  receiver.result(await unary(sdk, transport, params, options))
+  receiver.result(await UNARY[method](sdk, transport, params, options))
 }
 
 export type Sdk = typeof sdk

@@ -6,7 +6,6 @@ import { WebSocketTransportFactory } from '../../../../adapters/a2a-sdk/index.ts
 import { fetchCard } from '../../../../adapters/client/card/discovery.ts'
 import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
 import { cardUrlRefusal } from '../../../../adapters/client/hosts.ts'
-import { performRequest } from '../../../../adapters/client/transports/official/official.ts'
 import { remoteAgent } from '../../../../adapters/delegation/index.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../../machines/protocol/uris.ts'
 import { unusedPort } from '../../../fixtures/network/unused-port.ts'
@@ -495,10 +494,4 @@ await t.test('a fetch error without a reason may follow a sent request', async t
   const client = await connect(agent.url, { giveUpAfterMs: 0 })
   t.intercept(globalThis, 'fetch', { value: () => Promise.reject(new TypeError('Failed to fetch')) })
   t.match(await refusal(client.getTask({ id: 't' })), { code: 'Overloaded', message: /was lost \(no answer\)/ })
-})
-
-await t.test('operations without a method of the official client are refused', async t => {
-  t.match(await refusal(performRequest({} as never, {} as never, { method: 'Ping', params: {} }, {} as never, {})), {
-    code: 'MethodNotFound'
-  })
 })

@@ -170,7 +170,7 @@ await t.test('an error stays an error without the secrets of its message, stack,
     config: { headers: { authorization: '[redacted]' } },
     errors: [{ message: 'Bearer [redacted]' }]
   })
-  t.match(shown.error.stack, /^AggregateError: Bearer \[redacted\]\n +at .*redacting\.test/)
+  t.match(shown.error.stack, /^AggregateError: Bearer \[redacted\]\n +at .*logger\.test/)
   t.match(redactValue(new DOMException('x', 'AbortError')), { name: 'AbortError', message: 'x' })
   t.match(
     redactValue(Object.create(Error.prototype, { message: { value: 'made by hand' } })),
