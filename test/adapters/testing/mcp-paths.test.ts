@@ -14,6 +14,7 @@ import type { TestClient } from '../../../adapters/testing/run/official-caller.t
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { offerPart } from '../../../machines/protocol/negotiation.ts'
 import type { Part, SendMessageResponse, Task } from '../../../machines/protocol/objects.ts'
+import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import {
   dataOf,
   defineAgent,
@@ -388,6 +389,13 @@ await t.test('what a server does beside the extension is an error of the step', 
   const accepting = { send: async () => ({ task: task('TASK_STATE_WORKING') }) }
   const strict = await scripted(t, [{ result: { ...fields, status: 'working' } }, says('No.', true)], accepting)
   await t.rejects(strict.send(message('task')), { message: 'Over MCP it is refused: No.' })
+  const overA2A = await scripted(t, [], accepting)
+  const noMove = { data: { [NEGOTIATION_EXTENSION]: { accept: {} } } }
+  t.match(
+    await overA2A.send({ messageId: 'm', role: 'ROLE_USER', parts: [noMove] }),
+    { task: { status: { state: 'TASK_STATE_WORKING' } } },
+    'what is no move goes over A2A'
+  )
   const ended = { task: task('TASK_STATE_COMPLETED') }
   const quick = await scripted(t, [says('A coffee.\ntaskId: task\nstate: completed')], {}, [ended])
   t.match(await quick.send(message()), { task: { id: 'task' } }, 'the task may have ended by then')
