@@ -143,7 +143,7 @@ export class ToolCalls {
       metadata: { [MCP_METADATA]: { tool: tool.skill } }
     }
     const answer = await this.#send(message, caller.call, move ? [NEGOTIATION_EXTENSION] : [])
-    return this.#answerOf(answer, request, card, caller, true)
+    return this.#answerOf(answer, request, card, caller, { isFirst: true })
   }
 
   /** Sends a message. The call may go on without its client: what it opens has to be known. */
@@ -154,17 +154,17 @@ export class ToolCalls {
     )
   }
 
-  /** The outcome of a message: what the agent says, an offer, or a task. */
+  /** The outcome of a message: what the agent says, with `more` lines, an offer, or a task. */
   async #answerOf(
     answer: SendMessageResponse,
     request: ToolRequest,
     card: AgentCard,
     caller: McpCaller,
-    isFirst: boolean
+    { isFirst = false, more = [] }: { readonly isFirst?: boolean; readonly more?: readonly string[] }
   ): Promise<ToolOutcome> {
     if ('message' in answer) {
       const open = openOfferIn(answer.message)
-      return open ? this.#offer(open, request, card, caller) : messageResult(answer.message)
+      return open ? this.#offer(open, request, card, caller) : messageResult(answer.message, more)
     }
     const { task } = answer
     if (caller.abilities.tasks && !isTerminal(task.status.state))
@@ -236,11 +236,9 @@ export class ToolCalls {
     }
     const message: Message = { messageId, contextId, role: 'ROLE_USER', parts: [movePart(move)] }
     const answer = await this.#send(message, caller.call, [NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION])
-    if ('propose' in move && 'message' in answer && !openOfferIn(answer.message))
-      return messageResult(answer.message, [
-        `The offer before: offerId: ${offerId}, until ${expiresAt}. To accept it, if it stands, call this tool again with the contextId and negotiation: { "accept": offerId }.`
-      ])
-    return this.#answerOf(answer, request, card, caller, false)
+    const standing = `The offer before: offerId: ${offerId}, until ${expiresAt}. To accept it, if it stands, call this tool again with the contextId and negotiation: { "accept": offerId }.`
+    const more = 'propose' in move ? [standing] : []
+    return this.#answerOf(answer, request, card, caller, { more })
   }
 
   /** Reads, answers, steers or cancels a task. */

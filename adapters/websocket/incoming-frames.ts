@@ -299,9 +299,9 @@ export class Inbox {
    * may go first.
    */
   add(frame: ReceivedFrame, mayWait: boolean): void {
-    // A message waits behind those that wait. A first one is read now, or when the queue gets to it, in two cases: it
-    // may not wait, or the newest message of all connections was this one's too. Else it waits for the end of the
-    // round, in which those of all connections are read together.
+    // A message that is not the first one waits. The first one is read as soon as the queue allows if it may not wait,
+    // or if this connection also sent the newest message of all. Otherwise it waits for the end of the round, when the
+    // messages of all connections are read together.
     const isFirst = this.#waiting.length === 0
     const isAlone = !mayWait || Inbox.#gathering.isSame(this.#options.connection)
     const wait = isFirst && isAlone ? this.#waitOf(frame) : undefined

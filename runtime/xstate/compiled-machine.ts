@@ -112,8 +112,8 @@ function configurationOf(
     moves: type => {
       const found = ofTypes.get(type)
       if (found) return found
-      // The number of unknown event types is unbounded, so those that match the same wildcards share their moves: the
-      // key is then the list of these wildcards, such as `a.* a.b.* `.
+      // There is no limit to unknown event types. Those that match the same wildcards share their moves: the key is the
+      // list of these wildcards, such as `a.* a.b.* `.
       let key = named.has(type) ? type : ''
       const known = key === '' ? ofWildcards : ofTypes
       if (key === '') for (const wildcard of wildcards) if (isBelow(type, wildcard.prefix)) key += wildcard.name

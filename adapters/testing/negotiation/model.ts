@@ -25,7 +25,7 @@ export type BargainAnswer =
   | { readonly task: unknown }
   | { readonly rejected: readonly unknown[] | undefined }
   | { readonly error: ErrorCode }
-  /** What went wrong with the request, without an error of A2A. */
+  /** The text of an error that is none of A2A. */
   | { readonly failure: string }
 
 /** An answer, with the number of the client's message. */

@@ -142,7 +142,7 @@ export function taskIdIn({ taskId, content = [] }: WireCallResult): string | und
   return taskId ?? /^taskId: (\S+)$/m.exec(content.at(-1)?.text ?? '')?.[1]
 }
 
-/** What a host sees of an answer: a task, an offer with its words, or a message. */
+/** What a host has to get for an answer of A2A. */
 function callViewOf(answer: SendMessageResponse): unknown {
   if ('task' in answer) return { taskId: answer.task.id }
   const { parts } = answer.message
